@@ -41,6 +41,9 @@ class BatchedEpisodes:
         self._own_banks = [ForecastBank(items) for _ in range(count if options.memory == "fresh" else 1)]
         self.banks = self._own_banks * (count // len(self._own_banks))
         self.seed, self.attempts, self.outcomes = 0, Counter[int](), Counter[str]()
+        #: Further kernels that are drawn for every context and join nothing, and the mean rewards of all its kernels.
+        self.redraws, self.mean_rewards = 0, np.zeros(count)
+        self._redrawn = np.random.default_rng(0)
         self._columns = self.layout.candidate_columns
         self._globals = self.layout.global_columns
         names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
@@ -92,7 +95,7 @@ class BatchedEpisodes:
 
     def restart(self, seed: int) -> None:
         """Restore everything as constructed and set the run seed."""
-        self.seed = seed
+        self.seed, self._redrawn = seed, np.random.default_rng([seed, 1])
         self.attempts.clear()
         self.outcomes.clear()
         self.curriculum.restart(seed)
@@ -375,8 +378,23 @@ class BatchedEpisodes:
             for request, decision in zip(requests, decisions, strict=True)
         ]
         self._drafts = [variants[i * each : (i + 1) * each] for i in range(self.count)]
+        if self.redraws:
+            self.mean_rewards = self._mean_rewards(asked)
         # The seed knowledge is numbered from 1 on; the demonstration is no item of a bank.
         self._pages = [tuple(page + 1 for page in some if 0 <= page < self.items.seed_size) for some in api.tolist()]
+
+    def _mean_rewards(self, asked: Sequence[ForecastRequest]) -> Numbers:
+        """Return the mean reward of each attempt's first kernel and of `redraws` others for the same context."""
+        requests = [request for request in asked for _ in range(self.redraws)]
+        doubles = self.author.draws(len(requests), self._redrawn)
+        decisions = self.author.decide(self.seed, requests, self.items, doubles)
+        about, totals = self.items.descriptions, np.zeros(self.count)
+        for i, drafts in enumerate(self._drafts):
+            before, some = self._progress(i), decisions[i * self.redraws : (i + 1) * self.redraws]
+            verdicts = [drafts[0].verdict, *(about.verdict(requests[i * self.redraws].texts, each) for each in some)]
+            totals[i] = sum(before.reward(verdict, self.options) for verdict in verdicts)
+        mean: Numbers = totals / (1 + self.redraws)
+        return mean
 
     def _offer_drafts(self) -> None:
         """Offer the drafts of every attempt as its pool."""
@@ -392,10 +410,31 @@ class BatchedEpisodes:
             rows[i] = self.layout.drafts(count)
         self._legal = None
 
+    def possible_requests(self) -> tuple[Places, Places, list[ForecastRequest]]:
+        """Return what the author would be asked with each legal pick added, or with none.
+
+        Returns:
+            Episodes, actions and requests, one each; none for episodes that choose a start point or a draft.
+        """
+        picking = (self.mask() > 0.5) & ~(self.start_due | self.draft_due)[:, None]
+        who, actions = np.nonzero(picking)
+        picks, shown = self.options.picks, np.full((len(who), self.options.picks + 1), -1)
+        for n, (i, action) in enumerate(zip(who.tolist(), actions.tolist(), strict=True)):
+            slots = [*self.picked[i], *([action] if action < self.options.slots else [])]
+            shown[n, : len(slots)] = self._places[i, slots]
+            if self.start[i]:
+                shown[n, picks] = self.banks[i].place(int(self.start[i]))
+        pages = self.items.api_pages(self.task[who], shown)
+        contexts = np.concatenate([shown[:, :picks], pages], axis=1)
+        starts = shown[:, picks].tolist()
+        return who, actions, [self._asked(i, contexts[n], starts[n]) for n, i in enumerate(who.tolist())]
+
     def _request(self, i: int, shown: Places, place: int) -> ForecastRequest:
+        self.attempts[int(self.task[i])] += 1
+        return self._asked(i, shown, place, self.attempts[int(self.task[i])] - 1)
+
+    def _asked(self, i: int, shown: Places, place: int, number: int = 0) -> ForecastRequest:
         bank, task, start = self.banks[i], int(self.task[i]), int(self.start[i])
-        number = self.attempts[task]
-        self.attempts[task] += 1
         texts = self.items.descriptions.texts(self.items.tasks[task])
         if not start:
             return ForecastRequest(texts, task, number, shown)

@@ -126,6 +126,11 @@ class Descriptions:
         verdict = self.forecast.verdict(texts, decision.schedule, decision.mistakes, ends)
         return Variant(texts, decision.schedule, decision.mistakes, ends, decision.text, verdict, self.reader.idioms)
 
+    def verdict(self, texts: TaskTexts, decision: Decision) -> Verdict:
+        """Return the forecast verdict of a decision."""
+        ends = self.forecast.decisive(decision.mistakes)
+        return self.forecast.verdict(texts, decision.schedule, decision.mistakes, ends)
+
     def failure(self, variant: Variant) -> Failure:
         """Return what a kernel to mend shows; it is read in full, because only its facts are known."""
         source = variant.source

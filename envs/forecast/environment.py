@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile
-from kernel_gym.authors.apprentice.forecast.author import ForecastAuthor
+from kernel_gym.authors.apprentice.forecast.author import ForecastAuthor, ForecastRequest
 from kernel_gym.authors.apprentice.forecast.measurements import PACKAGED
 from kernel_gym.authors.apprentice.language_backend import backend
 from kernel_gym.envs import factories
@@ -86,6 +86,23 @@ class _Forecast:
     def items(self) -> Items:
         """The items of the memory as arrays."""
         return self._episodes.items
+
+    def redraw(self, count: int) -> None:
+        """Have so many further kernels drawn for every context, for `mean_rewards`; none of them joins the memory."""
+        self._episodes.redraws = count
+
+    @property
+    def mean_rewards(self) -> NDArray[np.float64]:
+        """The rewards of the attempts that ended last, each the mean over the kernels drawn for its context."""
+        return self._episodes.mean_rewards
+
+    def possible_requests(self) -> tuple[Actions, Actions, list[ForecastRequest]]:
+        """Return what the author would be asked with each legal pick added, or with none, for analysis.
+
+        Returns:
+            Episodes, actions and requests, one each; none for episodes that choose a start point or a draft.
+        """
+        return self._episodes.possible_requests()
 
 
 class ForecastEnv(_Forecast, gym.Env[dict[str, Vector], np.int64]):

@@ -2,8 +2,8 @@
 
 `run` trains with PPO or DQN and writes the weights, `test` compares weights with rules on tasks and authors that
 training never sees, and `search` tries constants with Ray Tune. `prior` learns what `context-value` begins with from
-verdicts of many authors. `log` makes a data set of attempts with the probability of every pick, and `estimate`
-estimates from it what another policy would earn.
+verdicts of many authors. `log` makes a data set of attempts with the probability of every pick, `fit` trains the
+network on it, and `estimate` estimates from it what another policy would earn.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from kernel_gym.cli import command_line
 
 if TYPE_CHECKING:
     from kernel_gym.experiments.pretraining.pretraining import Settings
+    from kernel_gym.experiments.pretraining.rollouts import Decisions
 
 EXAMPLES = """
 kernel-gym pretrain run ppo --attempts 1000000 --workers 8 --out runs/ppo
 kernel-gym pretrain run dqn --attempts 100000 --minutes 10 --out runs/dqn
-kernel-gym pretrain test runs/ppo/ppo.pt --batches 20
+kernel-gym pretrain test runs/ppo/ppo.pt --batches 20 --knowing
 kernel-gym pretrain prior --authors 60 --out runs/context_value_prior.json
 kernel-gym pretrain log --attempts 100000 --workers 2 --out runs/log
+kernel-gym pretrain fit runs/log --out runs/logged.pt
+kernel-gym pretrain run ppo --start runs/logged.pt --out runs/ppo-after-log
 kernel-gym pretrain estimate runs/log --share 0.8 --truth 8
 kernel-gym pretrain search ppo --attempts 20000 --trials 12 --workers 2 --out runs/search
 """
@@ -42,9 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     log = commands.add_parser("log", help="make a data set of attempts with the probability of every pick")
     log.add_argument("--attempts", type=command_line.count, default=100_000, help="attempts (default: 100,000)")
     log.add_argument("--out", type=Path, required=True, help="folder of the files; those that are there are kept")
+    fit = commands.add_parser("fit", help="train the network on a data set")
+    fit.add_argument("log", type=Path, help="folder that `log` wrote")
+    fit.add_argument("--epochs", type=command_line.count, default=3, help="passes over it (default: 3)")
+    fit.add_argument("--hidden", type=command_line.count, default=64, help="width of the network")
+    fit.add_argument("--layers", type=int, default=1, help="layers of self-attention")
+    fit.add_argument("--seed", type=int, default=0, help="seed of weights and order")
+    fit.add_argument("--out", type=Path, required=True, help="file of the weights")
     estimate = commands.add_parser("estimate", help="estimate from a data set what another policy would earn")
     estimate.add_argument("log", type=Path, help="folder that `log` wrote")
     estimate.add_argument("--truth", type=int, default=0, help="batches in which the truth is computed too")
+    for command in (run, log, search):
+        words = "further kernels drawn for each context; its return is the mean reward of all (default: 0)"
+        command.add_argument("--redraws", type=int, default=0, help=words)
     for command, share in ((log, 0.5), (estimate, 0.8)):
         words = f"how often the policy follows the rule; else it picks at random (default: {share})"
         command.add_argument("--share", type=float, default=share, help=words)
@@ -52,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument("algorithm", choices=("ppo", "dqn"), help="what trains the network")
         command.add_argument("--attempts", type=command_line.count, help="attempts (default: 1,000,000; dqn 100,000)")
         command.add_argument("--cloned", type=int, default=20_000, help="attempts of the rule to begin from; 0: none")
+        command.add_argument("--start", default="", help="weights to begin with, instead of the rule's attempts")
         command.add_argument("--batches", type=command_line.count, default=16, help="batches of 32 tasks an update")
         command.add_argument("--hidden", type=command_line.count, default=64, help="width of the network")
         command.add_argument("--layers", type=int, default=1, help="layers of self-attention")
@@ -63,6 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument("weights", nargs="+", help="files with weights, or names of packaged ones")
     test.add_argument("--batches", type=command_line.count, default=20, help="authors with 32 tasks each (default: 20)")
     test.add_argument("--budget", type=command_line.count, default=10, help="attempts at a task (default: 10)")
+    test.add_argument("--profile", default="", help="profile whose members are the authors, such as calibrated")
+    test.add_argument("--knowing", action="store_true", help="compare with the knowing picker, pick by pick, too")
     test.add_argument("--out", type=Path, help="file for the figures as JSON")
     for command in (run, test, search, prior, log, estimate):
         command.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
@@ -72,7 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the sub-command."""
-    commands = {"run": _run, "test": _test, "search": _search, "prior": _prior, "log": _log, "estimate": _estimate}
+    commands = {"run": _run, "test": _test, "search": _search, "prior": _prior}
+    commands |= {"log": _log, "fit": _fit, "estimate": _estimate}
     return commands[arguments.command](arguments)
 
 
@@ -82,11 +99,13 @@ def _settings(arguments: argparse.Namespace, options: dict[str, float]) -> Setti
     return Settings(
         algorithm=arguments.algorithm,
         attempts=arguments.attempts or {"ppo": 1_000_000, "dqn": 100_000}[arguments.algorithm],
-        cloned=arguments.cloned,
+        cloned=0 if arguments.start else arguments.cloned,
+        start=arguments.start,
         batches=arguments.batches,
         hidden=arguments.hidden,
         layers=arguments.layers,
         seed=arguments.seed,
+        redraws=arguments.redraws,
         measurements=arguments.measurements,
         options=options,
     )
@@ -120,31 +139,26 @@ def _constant(word: str) -> tuple[str, float]:
 def _test(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    import numpy as np
-
     from kernel_gym.agents.scoring import load_weights
-    from kernel_gym.experiments.pretraining.pretraining import evaluate, fixed_batches
+    from kernel_gym.experiments.pretraining.pretraining import evaluate, fixed_batches, standings
 
-    batches = fixed_batches(arguments.batches, budget=arguments.budget, measurements=arguments.measurements)
-    contenders: dict[str, tuple[str, dict[str, Any] | None]] = {"random": ("random", None), "rule": ("rule", None)}
+    batches = fixed_batches(
+        arguments.batches, budget=arguments.budget, measurements=arguments.measurements, profile=arguments.profile
+    )
+    rules = ("random", "rule", *(("knowing",) if arguments.knowing else ()))
+    contenders: dict[str, tuple[str, dict[str, Any] | None]] = {name: (name, None) for name in rules}
     for name in arguments.weights:
         scorer = load_weights(name)
         network = {"sizes": asdict(scorer.sizes), "weights": scorer.state_dict()}
         contenders |= {f"{name} greedy": ("greedy", network), f"{name} drawn": ("sampling", network)}
-    rows = {
-        name: evaluate(policy, batches, arguments.workers, network) for name, (policy, network) in contenders.items()
+    results = {
+        name: evaluate(policy, batches, arguments.workers, network, arguments.knowing)
+        for name, (policy, network) in contenders.items()
     }
-    rule = np.array(rows["rule"])
-    print(f"{len(batches)} authors and {len(batches[0].tasks)} tasks each, of the test split")
-    for name, figures in rows.items():
-        values = np.array(figures)
-        gain = values[:, 0] - rule[:, 0]
-        error = gain.std(ddof=1) / len(gain) ** 0.5 if len(gain) > 1 else float("nan")
-        print(
-            f"{name:30} reward {values[:, 0].mean():+.3f}  solved {values[:, 1].mean():.3f}  "
-            f"reward above the rule {gain.mean():+.3f} (standard error {error:.3f})"
-        )
+    print(f"{len(batches)} authors and {len(batches[0].tasks)} tasks each, of the test split\n")
+    print(standings(results, "rule"), end="")
     if arguments.out:
+        rows = {name: [asdict(judged) for judged in results[name]] for name in results}
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
     return 0
 
@@ -183,16 +197,45 @@ def _log(arguments: argparse.Namespace) -> int:
     tasks, budget = LOGGED
     numbers = range(-(-arguments.attempts // (tasks * budget)))
     left = [number for number in numbers if not (arguments.out / f"log-{number:05d}.npz").is_file()]
-    batches = [draw_batch("training", (5, number), tasks, (budget,)) for number in left]
+    batches = [draw_batch("training", (5, number), tasks, (budget,), redraws=arguments.redraws) for number in left]
     work = partial(logged, share=arguments.share)
     with processes(arguments.workers) as executor:
         made = executor.map(work, batches) if executor else map(work, batches)
         for number, batch, decisions in zip(left, batches, made, strict=True):
             write_log(arguments.out, number, decisions, batch)
             print(f"{batch.author}: {len(decisions.rewards)} attempts, {len(decisions.actions)} picks", flush=True)
-    (arguments.out / "about.json").write_text(json.dumps({"share": arguments.share, "tasks": tasks, "budget": budget}))
+    about = {"share": arguments.share, "tasks": tasks, "budget": budget, "redraws": arguments.redraws}
+    (arguments.out / "about.json").write_text(json.dumps(about))
     print(f"{len(numbers) * tasks * budget} attempts in {arguments.out}")
     return 0
+
+
+def _fit(arguments: argparse.Namespace) -> int:
+    from kernel_gym.agents import scoring
+    from kernel_gym.experiments.pretraining import offline
+
+    log, about = _read_log(arguments.log)
+    logging = offline.mixed(about["share"])
+    scorer, error = offline.fit_scores(
+        log, logging, arguments.epochs, arguments.hidden, arguments.layers, arguments.seed
+    )
+    scoring.save(scorer, arguments.out)
+    attempts = sum(len(some.rewards) for some in log)
+    print(f"{attempts} attempts, squared error {error:.4f}; weights: {arguments.out}")
+    return 0
+
+
+def _read_log(folder: Path) -> tuple[list[Decisions], dict[str, Any]]:
+    """Return the decisions of a data set, file by file, and how it was made."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from kernel_gym.experiments.pretraining.offline import read_log
+
+    files = sorted(folder.glob("log-*.npz"))
+    if not files:
+        raise command_line.UsageError(f"{folder} holds no log: make one with `kernel-gym pretrain log`")
+    with ThreadPoolExecutor() as executor:
+        return list(executor.map(read_log, files)), json.loads((folder / "about.json").read_text())
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
@@ -201,10 +244,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.pretraining import offline
     from kernel_gym.experiments.pretraining.rollouts import draw_batch
 
-    files = sorted(arguments.log.glob("log-*.npz"))
-    if not files:
-        raise command_line.UsageError(f"{arguments.log} holds no log: make one with `kernel-gym pretrain log`")
-    log = [offline.read_log(file) for file in files]
+    log, about = _read_log(arguments.log)
     half = max(1, len(log) // 2)
     target = offline.mixed(arguments.share)
     # The model is fitted on one half and corrected on the other.
@@ -212,7 +252,6 @@ def _estimate(arguments: argparse.Namespace) -> int:
     for name, value in vars(figures).items():
         print(f"{name:14} {value:+.4f}")
     if arguments.truth:
-        about = json.loads((arguments.log / "about.json").read_text())
         drawn = [draw_batch("training", (5, i), about["tasks"], (about["budget"],)) for i in range(arguments.truth)]
         logging, other = (offline.drawn_from(offline.mixed(share)) for share in (about["share"], arguments.share))
         truths = np.array([offline.true_reward(batch, logging, other)[1] for batch in drawn])

@@ -1,4 +1,4 @@
-"""The losses that train the network from decisions: cloning, PPO and DQN, each with credit for one attempt only."""
+"""The losses that train the network from decisions: cloning, logs, PPO and DQN, each with credit for one attempt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kernel_gym.agents.scoring import CandidateScorer
+from kernel_gym.envs.observation import Layout
 from kernel_gym.experiments.pretraining.rollouts import Decisions
+
+Numbers = NDArray[np.float64]
 
 #: Decisions in one step of the optimiser, and the largest norm of its gradient.
 MINIBATCH, GRADIENT = 1024, 0.5
@@ -75,6 +78,11 @@ class Learner:
         )
         return {name: torch.as_tensor(column).to(device) for name, column in columns.items()}
 
+    def _drafting(self, data: dict[str, Tensor]) -> Tensor:
+        """Return which decisions belong to drafts."""
+        layout = Layout.of_size(data["masks"].shape[1] - 1, data["observations"].shape[1])
+        return data["observations"][:, int(layout.globals("stage.draft"))] > 0.5
+
     def _forward(self, data: dict[str, Tensor], rows: Tensor, scorer: CandidateScorer | None = None) -> Any:
         mask = data["masks"][rows].float()
         return (scorer or self.scorer).masked({"observations": data["observations"][rows], "action_mask": mask})
@@ -93,8 +101,46 @@ class Learner:
         self.optimiser.step()
 
 
+class LoggedLearner(Learner):
+    """Regression of logged rewards on the action taken, relative to the logging policy's own mean.
+
+    The reward is modelled as value + score of the action - mean score under the logging policy. What the logging policy
+    prefers cannot be mistaken for what is worth picking, however poor the value is (arXiv 1711.03596).
+    """
+
+    def fit(self, decisions: Sequence[Decisions], chances: Sequence[Numbers], epochs: int = 3) -> dict[str, float]:
+        """Fit values and scores.
+
+        Args:
+            decisions: The log.
+            chances: The logging policy's probability of every action, one row for each decision.
+            epochs: Passes over the log, with a learning rate that falls to zero.
+
+        Returns:
+            The mean squared error in the last tenth of the steps.
+        """
+        data, errors = self._data(decisions), list[float]()
+        data["chances"] = torch.as_tensor(np.concatenate(chances), dtype=torch.float32).to(data["actions"].device)
+        steps = epochs * -(-len(data["actions"]) // MINIBATCH)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self.optimiser, self.optimiser.param_groups[0]["lr"], total_steps=steps + 1, pct_start=0.1
+        )
+        for rows in self._minibatches(len(data["actions"]), epochs):
+            scores, values = self._forward(data, rows)
+            legal = scores.masked_fill(~data["masks"][rows], 0.0)
+            taken = legal.gather(1, data["actions"][rows, None])[:, 0]
+            expected = values + taken - (data["chances"][rows] * legal).sum(-1)
+            error = (expected - data["returns"][rows]).square().mean()
+            self._step(error)
+            schedule.step()
+            errors.append(float(error.detach()))
+        return {"error": float(np.mean(errors[-max(1, len(errors) // 10) :]))}
+
+
 class PPOLearner(Learner):
     """Proximal policy optimisation (arXiv 1707.06347); the advantage of a pick is the attempt's reward minus the value.
+
+    Advantages are scaled within each stage: what refining earns has another scale than what drafting earns.
 
     Args:
         scorer: The network.
@@ -123,8 +169,7 @@ class PPOLearner(Learner):
         with torch.no_grad():
             every = torch.arange(len(data["actions"]), device=data["actions"].device)
             values = torch.cat([self._forward(data, rows)[1] for rows in torch.split(every, 8 * MINIBATCH)])
-            advantages = data["returns"] - values
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-6)
+            advantages = _scaled(data["returns"] - values, self._drafting(data))
         figures = []
         for rows in self._minibatches(len(data["actions"]), self.epochs):
             scores, values = self._forward(data, rows)
@@ -214,6 +259,16 @@ class DQNLearner(Learner):
         super().restore(state)
         self._target.load_state_dict(state["target"])
         self._steps = state["steps"]
+
+
+def _scaled(advantages: Tensor, drafting: Tensor) -> Tensor:
+    """Return advantages with mean 0 and deviation 1 in each stage."""
+    scaled = torch.zeros_like(advantages)
+    for part in (drafting, ~drafting):
+        some = advantages[part]
+        if len(some) > 1:
+            scaled[part] = (some - some.mean()) / (some.std() + 1e-6)
+    return scaled
 
 
 LEARNERS: dict[str, type[Learner]] = {"ppo": PPOLearner, "dqn": DQNLearner}

@@ -24,10 +24,12 @@ from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.envs.observation import Layout, Vector
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.pretraining import rollouts
-from kernel_gym.experiments.pretraining.learners import DQNLearner
+from kernel_gym.experiments.pretraining.learners import DQNLearner, LoggedLearner
 from kernel_gym.experiments.pretraining.rollouts import Batch, Decisions, Policy, make_attempts
 
 Numbers = NDArray[np.float64]
+#: Expected reward that makes one action e times as likely as another in a policy that was fitted to a log.
+TEMPERATURE = 0.02
 #: Returns the probability of every action, one row for each observation.
 Probabilities = Callable[[Vector, Vector], Numbers]
 
@@ -109,7 +111,7 @@ def read_log(file: Path) -> Decisions:
     """
     try:
         with np.load(file) as arrays:
-            columns = {field.name: arrays[field.name] for field in fields(Decisions)}
+            columns = {field.name: arrays[field.name] for field in fields(Decisions) if field.name in arrays}
     except (OSError, ValueError, KeyError) as error:
         raise KernelGymError(f"{file} is no log: make one with `kernel-gym pretrain log`") from error
     columns["observations"] = columns["observations"].astype(np.float32)
@@ -119,6 +121,40 @@ def read_log(file: Path) -> Decisions:
 def logged(batch: Batch, share: float) -> Decisions:
     """Make the attempts of a batch with the mixed policy; `log_probabilities` are those of the picks."""
     return make_attempts(batch, drawn_from(mixed(share)))
+
+
+# Learning
+
+
+def fit_scores(
+    log: Sequence[Decisions], logging: Probabilities, epochs: int = 3, hidden: int = 64, layers: int = 1, seed: int = 0
+) -> tuple[CandidateScorer, float]:
+    """Fit a network to a log: its scores say which action earns more.
+
+    Args:
+        log: The log.
+        logging: The policy that made it.
+        epochs: Passes over the log.
+        hidden: Width of the network.
+        layers: Layers of self-attention.
+        seed: Seed of weights and order.
+
+    Returns:
+        The network, on the processor, and the squared error of its predictions at the end. Scores are expected rewards
+        divided by `TEMPERATURE`, so that a policy that draws with them as logits prefers what earns more.
+    """
+    torch.manual_seed(seed)
+    layout = Layout.of_size(log[0].masks.shape[1] - 1, log[0].observations.shape[1])
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    learner = LoggedLearner(CandidateScorer(ScorerSizes.of(layout, hidden, layers)).to(device), 2e-3, seed)
+    chances = [logging(some.observations, some.masks.astype(np.float32)) for some in log]
+    figures = learner.fit(log, chances, epochs)
+    scorer = learner.scorer.cpu()
+    with torch.no_grad():
+        for layer in (scorer.score, scorer.generate[-1]):
+            layer.weight /= TEMPERATURE
+            layer.bias /= TEMPERATURE
+    return scorer, figures["error"]
 
 
 # Estimates

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from kernel_gym.agents import scoring
 from kernel_gym.agents.scoring import CandidateScorer, ScorerSizes
@@ -23,9 +24,11 @@ from kernel_gym.envs.observation import Layout
 from kernel_gym.envs.options import Options
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments.pretraining import rollouts
+from kernel_gym.experiments.pretraining.knowing import KnowingPicker, Watched
 from kernel_gym.experiments.pretraining.learners import LEARNERS, Learner
 from kernel_gym.experiments.pretraining.rollouts import Batch, Decisions, Policy, draw_batch, make_attempts
 from kernel_gym.experiments.splits import Split
+from kernel_gym.experiments.statistics import crossed_mean
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -38,12 +41,14 @@ class Settings:
         algorithm: `ppo` or `dqn`.
         attempts: Attempts to make, those of cloning not counted.
         cloned: Attempts of the rule `similarity-feasible` that the network is first trained to repeat; 0 for none.
+        start: Weights to begin with, by name or file; empty for random ones.
         tasks: Tasks of a batch.
         budgets: Budgets that a batch's is drawn from.
         batches: Batches between two updates.
         hidden: Width of the network.
         layers: Layers of self-attention.
         seed: Seed of everything.
+        redraws: Further kernels that are drawn for each context, so that returns are means of several rewards.
         epsilon: Final share of random actions with `dqn`.
         measurements: What verdicts are forecast from.
         options: Options of the learner, by name.
@@ -52,12 +57,14 @@ class Settings:
     algorithm: Literal["ppo", "dqn"] = "ppo"
     attempts: int = 1_000_000
     cloned: int = 20_000
+    start: str = ""
     tasks: int = 32
     budgets: tuple[int, ...] = (5, 10, 20)
     batches: int = 16
     hidden: int = 64
     layers: int = 1
     seed: int = 0
+    redraws: int = 0
     epsilon: float = 0.05
     measurements: str = PACKAGED
     options: dict[str, float] = field(default_factory=dict)
@@ -81,7 +88,7 @@ class Pretraining:
         torch.manual_seed(settings.seed)
         sizes = ScorerSizes.of(Layout(Options().slots), settings.hidden, settings.layers)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        scorer = CandidateScorer(sizes).to(device)
+        scorer = (scoring.load_weights(settings.start) if settings.start else CandidateScorer(sizes)).to(device)
         self.learner: Learner = LEARNERS[settings.algorithm](scorer, seed=settings.seed, **settings.options)
         folder.mkdir(parents=True, exist_ok=True)
         if self.checkpoint.is_file():
@@ -144,7 +151,7 @@ class Pretraining:
         """Return the decisions of the batches of one update."""
         settings = self.settings
         seeds = ((settings.seed, number + 10**6, i) for i in range(settings.batches))
-        drawn = partial(draw_batch, "training", measurements=settings.measurements)
+        drawn = partial(draw_batch, "training", measurements=settings.measurements, redraws=settings.redraws)
         batches = [drawn(seed, settings.tasks, settings.budgets) for seed in seeds]
         work = partial(_attempts, self.plain_weights(), kind, epsilon)
         return list(executor.map(work, batches) if executor else map(work, batches))
@@ -166,7 +173,7 @@ class Pretraining:
     def _resume(self) -> None:
         saved = torch.load(self.checkpoint, weights_only=False, map_location="cpu")
         settings = asdict(self.settings)
-        before = saved["settings"] | {"attempts": settings["attempts"]}
+        before = asdict(Settings()) | saved["settings"] | {"attempts": settings["attempts"]}
         if before != settings:
             changed = ", ".join(sorted(name for name in settings if settings[name] != before.get(name)))
             raise ConfigError(f"{self.folder} holds a training with other settings ({changed}): choose another folder")
@@ -174,31 +181,117 @@ class Pretraining:
         self.learner.restore(saved["learner"])
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What a policy reached in a batch.
+
+    Attributes:
+        reward: Mean reward of an attempt.
+        solved: Share of tasks with a feasible kernel.
+        areas: By task: share of the budget that was left when it was solved, 0 if it was not.
+        captured: Share of the knowing picker's gain over random picks, in drafting; None if it was not computed.
+    """
+
+    reward: float
+    solved: float
+    areas: dict[str, float]
+    captured: float | None = None
+
+
 def evaluate(
-    policy: str, batches: Sequence[Batch], workers: int = 1, weights: dict[str, Any] | None = None
-) -> list[tuple[float, float]]:
-    """Return mean reward and share of solved tasks of a policy in each batch.
+    policy: str,
+    batches: Sequence[Batch],
+    workers: int = 1,
+    weights: dict[str, Any] | None = None,
+    knowing: bool = False,
+) -> list[Judged]:
+    """Return what a policy reaches in each batch.
 
     Args:
-        policy: `greedy` or `sampling` with weights, else `rule` or `random`.
+        policy: `greedy` or `sampling` with weights, else `rule`, `random` or `knowing`.
         batches: Where it is tested.
         workers: Processes.
         weights: Sizes and weights of the network.
+        knowing: Compare each pick with the knowing picker's, which takes several times as long.
 
     Returns:
-        One pair for each batch.
+        One result for each batch.
     """
     with processes(workers) as executor:
-        work = partial(_attempts, weights or {}, policy, 0.0)
-        made = list(executor.map(work, batches) if executor else map(work, batches))
-    return [(float(some.rewards.mean()), some.solved) for some in made]
+        work = partial(_judged, weights or {}, policy, knowing)
+        return list(executor.map(work, batches) if executor else map(work, batches))
+
+
+def _judged(weights: dict[str, Any], kind: str, knowing: bool, batch: Batch) -> Judged:
+    envs = batch.environments()
+    picker = KnowingPicker(batch, envs)
+    policy = picker if kind == "knowing" else _policy(weights, kind, 0.0)
+    watched = Watched(policy, picker)
+    made = make_attempts(batch, watched if knowing else policy, envs)
+    areas = {task: 1.0 - first / batch.budget for task, first in zip(batch.tasks, made.first.tolist(), strict=True)}
+    return Judged(float(made.rewards.mean()), made.solved, areas, watched.captured if knowing else None)
+
+
+def standings(results: Mapping[str, Sequence[Judged]], reference: str) -> str:
+    """Return a Markdown table of policies that were tested in the same batches.
+
+    Differences of area have 95% intervals over authors and tasks, both resampled.
+
+    Args:
+        results: What each policy reached in each batch.
+        reference: The policy that the others are compared with.
+
+    Returns:
+        The table.
+    """
+    lines = [
+        f"| policy | mean reward | solved | area | area above `{reference}` | p | share of the knowing picker's gain |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, judged in results.items():
+        reward, solved = (float(np.mean([getattr(some, key) for some in judged])) for key in ("reward", "solved"))
+        area = float(np.mean([value for some in judged for value in some.areas.values()]))
+        gain = crossed_mean(area_gains(judged, results[reference]))
+        shown, p = ("", "") if gain is None or name == reference else (gain.interval.signed, f"{gain.p:.2g}")
+        captured = [some.captured for some in judged if some.captured is not None]
+        share = f"{np.mean(captured):.2f}" if captured else ""
+        lines.append(f"| {name} | {reward:+.3f} | {solved:.3f} | {area:.3f} | {shown} | {p} | {share} |")
+    return "\n".join(lines) + "\n"
+
+
+def area_gains(judged: Sequence[Judged], others: Sequence[Judged]) -> NDArray[np.float64]:
+    """Return differences of area, one row for each batch and one column for each task; NaN where there is none."""
+    tasks = sorted({task for some in judged for task in some.areas})
+    rows = [
+        [some.areas[task] - other.areas[task] if task in some.areas else np.nan for task in tasks]
+        for some, other in zip(judged, others, strict=True)
+    ]
+    return np.array(rows)
 
 
 def fixed_batches(
-    count: int, split: Split = "test", tasks: int = 32, budget: int = 10, measurements: str = PACKAGED
+    count: int,
+    split: Split = "test",
+    tasks: int = 32,
+    budget: int = 10,
+    measurements: str = PACKAGED,
+    profile: str = "",
 ) -> list[Batch]:
-    """Return batches of a split that are always the same, and none that is trained on."""
-    return [draw_batch(split, (7, number), tasks, (budget,), measurements) for number in range(count)]
+    """Return batches of a split that are always the same, and none that is trained on.
+
+    Args:
+        count: How many batches.
+        split: The split of tasks and authors.
+        tasks: Tasks of a batch.
+        budget: Attempts at a task.
+        measurements: What verdicts are forecast from.
+        profile: The profile whose members are the authors, one after another; empty: the authors of the split.
+
+    Returns:
+        The batches.
+    """
+    batches = [draw_batch(split, (7, number), tasks, (budget,), measurements) for number in range(count)]
+    return [replace(batch, author=f"{profile}~{n}") for n, batch in enumerate(batches)] if profile else batches
 
 
 def copy_of(weights: dict[str, Any]) -> CandidateScorer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Batch:
     seed: int
     #: The packaged measurements, or a file that `kernel-gym forecast renew` wrote.
     measurements: str = PACKAGED
+    #: Further kernels that are drawn for each context: returns are means over all of them, and less noisy.
+    redraws: int = 0
 
     @property
     def attempts(self) -> int:
@@ -40,9 +42,11 @@ class Batch:
     def environments(self) -> ForecastVectorEnv:
         """Return the environment in which all tasks are worked on in lock-step."""
         author = {"profile": self.author}
-        return ForecastVectorEnv(
+        envs = ForecastVectorEnv(
             len(self.tasks), self.measurements, tasks=list(self.tasks), budget=self.budget, author_options=author
         )
+        envs.redraw(self.redraws)
+        return envs
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Decisions:
     """Decisions with more than one legal action, one row each, and the rewards of the attempts that they belong to.
 
     `following` is the row of the next decision in the same attempt, -1 if there is none. `rewards` has one number for
-    each attempt, in the order in which they ended; `solved` is the share of tasks with a feasible kernel at the end.
+    each attempt, in the order in which they ended; `solved` is the share of tasks with a feasible kernel at the end,
+    and `first` the attempt at each task that gave it, the budget if none did.
     """
 
     observations: Vector
@@ -61,10 +66,16 @@ class Decisions:
     following: NDArray[np.int64]
     rewards: NDArray[np.float32]
     solved: float
+    first: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def draw_batch(
-    split: Split, seed: tuple[int, ...], tasks: int, budgets: tuple[int, ...], measurements: str = PACKAGED
+    split: Split,
+    seed: tuple[int, ...],
+    tasks: int,
+    budgets: tuple[int, ...],
+    measurements: str = PACKAGED,
+    redraws: int = 0,
 ) -> Batch:
     """Draw an author, tasks and a budget from a split; the same seed gives the same batch."""
     rng = np.random.default_rng(seed)
@@ -73,21 +84,22 @@ def draw_batch(
     number = int(rng.choice(AUTHORS[split]))
     budget = int(rng.choice(budgets))
     some = tuple(names[i] for i in sorted(chosen))
-    return Batch(author(number), some, budget, int(rng.integers(2**31)), measurements)
+    return Batch(author(number), some, budget, int(rng.integers(2**31)), measurements, redraws)
 
 
-def make_attempts(batch: Batch, policy: Policy) -> Decisions:
+def make_attempts(batch: Batch, policy: Policy, environments: ForecastVectorEnv | None = None) -> Decisions:
     """Let a policy make all attempts of a batch in lock-step, from the seed knowledge on.
 
     Args:
         batch: The author, the tasks and the budget.
         policy: The policy.
+        environments: The environments of the batch, for a policy that looks into them; None: new ones.
 
     Returns:
         Its decisions and the rewards.
     """
     count = len(batch.tasks)
-    envs = batch.environments()
+    envs = environments or batch.environments()
     rng = np.random.default_rng(batch.seed)
     observations, infos = envs.reset(seed=batch.seed)
     kept: list[tuple[Any, ...]] = []
@@ -95,7 +107,7 @@ def make_attempts(batch: Batch, policy: Policy) -> Decisions:
     following: list[int] = []
     rewards: list[float] = []
     open_rows: list[list[int]] = [[] for _ in range(count)]
-    solved = np.zeros(count, np.bool_)
+    first = np.full(count, batch.budget)
     while len(rewards) < batch.attempts:
         seen, mask = observations["observations"], observations["action_mask"]
         actions, log_probabilities = policy(seen, mask, rng)
@@ -110,11 +122,12 @@ def make_attempts(batch: Batch, policy: Policy) -> Decisions:
         if "attempt" not in infos:
             continue
         rewards += paid.tolist()
-        for i, reward in enumerate(paid.tolist()):
+        for i, reward in enumerate((envs.mean_rewards if batch.redraws else paid).tolist()):
             for row in open_rows[i]:
                 returns[row] = reward
             open_rows[i] = []
-            solved[i] |= infos["attempt"][i].verdict.feasible
+            if infos["attempt"][i].verdict.feasible:
+                first[i] = min(first[i], infos["attempt"][i].index)
     columns = [np.stack(column) for column in zip(*kept, strict=True)]
     return Decisions(
         columns[0].astype(np.float32),
@@ -124,7 +137,8 @@ def make_attempts(batch: Batch, policy: Policy) -> Decisions:
         np.array(returns, np.float32),
         np.array(following, np.int64),
         np.array(rewards, np.float32),
-        float(solved.mean()),
+        float((first < batch.budget).mean()),
+        first,
     )
 
 

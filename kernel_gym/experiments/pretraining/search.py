@@ -73,4 +73,4 @@ def _trial(config: dict[str, Any], settings: dict[str, Any], folder: str) -> Non
         training = Pretraining(replace(whole, attempts=round(part * whole.attempts)), Path(folder) / f"trial-{name}")
         training.run(lambda row: None)
         judged = evaluate("greedy", judged_on, weights=training.plain_weights())
-        tune.report({"reward": sum(reward for reward, _ in judged) / len(judged), "attempts": training.attempts})
+        tune.report({"reward": sum(some.reward for some in judged) / len(judged), "attempts": training.attempts})

@@ -16,8 +16,8 @@ from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError
 from kernel_gym.experiments import splits
 from kernel_gym.experiments.pretraining import rollouts
-from kernel_gym.experiments.pretraining.learners import DQNLearner, Learner, PPOLearner
-from kernel_gym.experiments.pretraining.pretraining import Pretraining, Settings
+from kernel_gym.experiments.pretraining.learners import DQNLearner, Learner, LoggedLearner, PPOLearner, _scaled
+from kernel_gym.experiments.pretraining.pretraining import Judged, Pretraining, Settings, fixed_batches, standings
 from kernel_gym.experiments.pretraining.rollouts import Batch, Decisions, draw_batch, make_attempts
 from tests.support.forecast_tasks import FIVE
 
@@ -48,6 +48,19 @@ def test_every_pick_of_an_attempt_has_its_reward() -> None:
     assert (made.following[inner] > inner).all()
     assert made.masks[np.arange(len(made.actions)), made.actions].all()
     assert made.masks.sum(axis=1).min() > 1
+
+
+def test_returns_can_be_means_over_kernels_of_the_same_context() -> None:
+    batch = replace(BATCH, author="strong", budget=4)
+    plain, redrawn = (make_attempts(replace(batch, redraws=count), rollouts.uniform) for count in (0, 31))
+    # What is drawn in addition changes nothing in the run itself.
+    assert np.array_equal(plain.rewards, redrawn.rewards)
+    assert np.array_equal(plain.actions, redrawn.actions)
+    assert set(plain.returns) <= set(plain.rewards)
+    means = redrawn.returns[redrawn.following < 0]
+    assert len(set(means.tolist()) - {-1.0, 1.0}) > 2
+    # A task's first attempts are drafts: 32 rewards of +1 or -1.
+    assert np.allclose(16 * (means[:2] + 1), np.round(16 * (means[:2] + 1)))
 
 
 def test_the_rule_is_that_of_the_agent() -> None:
@@ -96,6 +109,61 @@ def test_learners_find_the_choice_that_is_rewarded(kind: type[Learner]) -> None:
     for _ in range(20):
         learner.learn([made])
     assert prefers_good(learner, made) > 0.95
+
+
+def test_advantages_are_scaled_within_each_stage() -> None:
+    drafting = torch.tensor([True, True, False, False])
+    scaled = _scaled(torch.tensor([1.0, 3.0, 100.0, 300.0]), drafting)
+    assert scaled.tolist() == pytest.approx([-0.7071, 0.7071, -0.7071, 0.7071], abs=1e-3)
+
+
+def test_what_the_logging_policy_prefers_is_not_what_is_worth_picking() -> None:
+    """Rewards depend on the state alone, and the policy picks the good candidate only in the states that pay."""
+    rng, layout, count = np.random.default_rng(0), Layout(2), 4096
+    made = decisions(lambda right: 0.0, count)
+    pays = rng.random(count) < 0.5
+    good = made.observations[:, layout.candidate("feasible")].argmax(axis=1)
+    chances = np.zeros((count, 3))
+    chances[np.arange(count), good] = np.where(pays, 0.9, 0.1)
+    chances[np.arange(count), 1 - good] = np.where(pays, 0.1, 0.9)
+    actions = np.where(rng.random(count) < chances[np.arange(count), good], good, 1 - good)
+    log = replace(made, actions=actions, returns=np.where(pays, 1.0, -1.0).astype(np.float32))
+
+    def preference(centring: Any) -> float:
+        torch.manual_seed(0)
+        learner = LoggedLearner(CandidateScorer(ScorerSizes.of(Layout(2), 16, 0)), 3e-3)
+        learner.fit([log], [centring], epochs=30)
+        with torch.no_grad():
+            data = learner._data([log])
+            scores = learner._forward(data, torch.arange(count))[0].numpy()
+        return float((scores[np.arange(count), good] - scores[np.arange(count), 1 - good]).mean())
+
+    # The state is not in the observation, so that the value cannot explain the rewards.
+    assert abs(preference(chances)) < 0.3
+    assert preference(np.tile([0.5, 0.5, 0.0], (count, 1))) > 1.0
+
+
+def test_learning_from_a_log_finds_the_choice_that_is_rewarded() -> None:
+    torch.manual_seed(0)
+    learner = LoggedLearner(CandidateScorer(ScorerSizes.of(Layout(2), 16, 1)), 3e-3)
+    made = decisions(lambda right: 1.0 if right else -1.0)
+    learner.fit([made], [np.tile([0.5, 0.5, 0.0], (len(made.actions), 1))], epochs=40)
+    assert prefers_good(learner, made) > 0.95
+
+
+def test_policies_are_compared_in_area_task_by_task() -> None:
+    rule = [Judged(-0.5, 0.5, {"a": 0.0, "b": 0.5}), Judged(-0.7, 0.5, {"a": 0.1, "c": 0.3})]
+    better = [Judged(-0.4, 1.0, {"a": 0.2, "b": 0.6}, 0.5), Judged(-0.6, 0.5, {"a": 0.4, "c": 0.4}, 0.7)]
+    table = standings({"rule": rule, "network": better}, "rule")
+    assert "| rule | -0.600 | 0.500 | 0.225 |  |  |  |" in table
+    assert "| network | -0.500 | 0.750 | 0.400 | +0.175 [" in table
+    assert table.rstrip().endswith("| 0.60 |")
+
+
+def test_authors_of_a_profile_can_be_tested() -> None:
+    batches = fixed_batches(2, profile="calibrated")
+    assert [batch.author for batch in batches] == ["calibrated~0", "calibrated~1"]
+    assert [batch.tasks for batch in batches] == [batch.tasks for batch in fixed_batches(2)]
 
 
 def test_dqn_passes_values_on_within_an_attempt_only() -> None:
@@ -150,3 +218,13 @@ def test_a_training_that_was_stopped_goes_on_to_the_same_weights(
         assert torch.equal(value, second.learner.scorer.state_dict()[name]), name
     with pytest.raises(ConfigError, match=r"other settings \(hidden\)"):
         Pretraining(replace(settings, hidden=16), tmp_path / "parts")
+
+
+def test_training_begins_with_the_weights_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollouts, "split_tasks", lambda split: FIVE)
+    first = Pretraining(SMALL, tmp_path / "first")
+    first.save()
+    settings = replace(SMALL, start=str(first.weights), cloned=0, seed=3)
+    second = Pretraining(settings, tmp_path / "second")
+    for name, value in first.learner.scorer.state_dict().items():
+        assert torch.equal(value, second.learner.scorer.state_dict()[name]), name

@@ -155,20 +155,28 @@ class ForecastAuthor:
         self._names += [*(f"move:{m}" for m in moves), *(f"refine:{m}" for m in moves)]
         self._names += [*(f"far:{m}" for m in moves), "skeleton", "refine"]
 
-    def decide(self, seed: int, requests: Sequence[ForecastRequest], readings: Readings) -> list[Decision]:
+    def draws(self, count: int, rng: np.random.Generator) -> Numbers:
+        """Return random numbers for so many decisions, other ones than those of a run."""
+        return rng.random((count, len(self._names), KEPT))
+
+    def decide(
+        self, seed: int, requests: Sequence[ForecastRequest], readings: Readings, doubles: Numbers | None = None
+    ) -> list[Decision]:
         """Return the schedule and the mistakes of each attempt.
 
         Args:
             seed: The run seed.
             requests: What the author is asked.
             readings: What it reads in the items.
+            doubles: The random numbers; None: those of the run.
 
         Returns:
             One decision for each request.
         """
         profile = self.profile
         shown = np.stack([r.shown if profile.reads else np.full_like(r.shown, -1) for r in requests])
-        doubles = np.stack([self._rng(seed, r.texts.task.id).doubles(r.number) for r in requests])
+        if doubles is None:
+            doubles = np.stack([self._rng(seed, r.texts.task.id).doubles(r.number) for r in requests])
         prompted: Numbers = np.where(readings.shows[shown].any(axis=1), profile.prompted, 0.0)
         begun = [i for i, r in enumerate(requests) if r.start is not None and profile.reads and not profile.fluent]
         mended = [i for i in begun if _start(requests[i]).failure is not None]

@@ -21,7 +21,7 @@ Longs = NDArray[np.uint64]
 #: Doubles that are kept of each stream; no choice of the author takes more.
 KEPT = 3
 #: Attempts whose numbers are computed together, and how many such blocks are kept.
-BLOCK, BLOCKS = 64, 2
+BLOCK, BLOCKS = 16, 2
 
 _MASK = 0xFFFFFFFF
 _LOW = np.uint64(_MASK)
