@@ -195,6 +195,9 @@ def _log(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.pretraining.rollouts import draw_batch
 
     tasks, budget = LOGGED
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    about = {"share": arguments.share, "tasks": tasks, "budget": budget, "redraws": arguments.redraws}
+    (arguments.out / "about.json").write_text(json.dumps(about))
     numbers = range(-(-arguments.attempts // (tasks * budget)))
     left = [number for number in numbers if not (arguments.out / f"log-{number:05d}.npz").is_file()]
     batches = [draw_batch("training", (5, number), tasks, (budget,), redraws=arguments.redraws) for number in left]
@@ -204,8 +207,6 @@ def _log(arguments: argparse.Namespace) -> int:
         for number, batch, decisions in zip(left, batches, made, strict=True):
             write_log(arguments.out, number, decisions, batch)
             print(f"{batch.author}: {len(decisions.rewards)} attempts, {len(decisions.actions)} picks", flush=True)
-    about = {"share": arguments.share, "tasks": tasks, "budget": budget, "redraws": arguments.redraws}
-    (arguments.out / "about.json").write_text(json.dumps(about))
     print(f"{len(numbers) * tasks * budget} attempts in {arguments.out}")
     return 0
 
