@@ -190,7 +190,7 @@ LOGGED = (32, 10)
 def _log(arguments: argparse.Namespace) -> int:
     from functools import partial
 
-    from kernel_gym.experiments.pretraining.offline import logged, write_log
+    from kernel_gym.experiments.pretraining.offline import log_batch
     from kernel_gym.experiments.pretraining.pretraining import processes
     from kernel_gym.experiments.pretraining.rollouts import draw_batch
 
@@ -201,12 +201,10 @@ def _log(arguments: argparse.Namespace) -> int:
     numbers = range(-(-arguments.attempts // (tasks * budget)))
     left = [number for number in numbers if not (arguments.out / f"log-{number:05d}.npz").is_file()]
     batches = [draw_batch("training", (5, number), tasks, (budget,), redraws=arguments.redraws) for number in left]
-    work = partial(logged, share=arguments.share)
+    work = partial(log_batch, arguments.out, arguments.share)
     with processes(arguments.workers) as executor:
-        made = executor.map(work, batches) if executor else map(work, batches)
-        for number, batch, decisions in zip(left, batches, made, strict=True):
-            write_log(arguments.out, number, decisions, batch)
-            print(f"{batch.author}: {len(decisions.rewards)} attempts, {len(decisions.actions)} picks", flush=True)
+        for picks, batch in zip((executor.map if executor else map)(work, left, batches), batches, strict=True):
+            print(f"{batch.author}: {batch.attempts} attempts, {picks} picks", flush=True)
     print(f"{len(numbers) * tasks * budget} attempts in {arguments.out}")
     return 0
 

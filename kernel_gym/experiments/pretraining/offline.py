@@ -123,6 +123,13 @@ def logged(batch: Batch, share: float) -> Decisions:
     return make_attempts(batch, drawn_from(mixed(share)))
 
 
+def log_batch(folder: Path, share: float, number: int, batch: Batch) -> int:
+    """Make and write the attempts of a batch; return how many picks they have."""
+    decisions = logged(batch, share)
+    write_log(folder, number, decisions, batch)
+    return len(decisions.actions)
+
+
 # Learning
 
 
