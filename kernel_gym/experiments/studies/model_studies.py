@@ -80,8 +80,9 @@ def serving(author: str, model: str, shards: Sequence[Shard], parallel: int) -> 
     options = shards[0].config.env.author_options
     if (asked := str(options["model"])) != model_name(model):
         raise ConfigError(f"the runs of this study ask for the model {asked}: name its file with --model")
-    # The prompt is measured by its characters, so there is room for a tenth more.
-    context = int(options["context_tokens"]) * 11 // 10 + int(options["max_tokens"])
+    # The prompt is measured by its characters, so there is room for a tenth more, and it always has the kernel to refine
+    # or repair, which is as long as an answer.
+    context = int(options["context_tokens"]) * 11 // 10 + 2 * int(options["max_tokens"])
     if author == "batched":
         requests = min(parallel, len(shards)) * max(len(shard.tasks) for shard in shards)
         host = LlamaServer(check_batched(model), context, min(requests, LARGEST_BATCH), command=server.BATCHED)

@@ -2,23 +2,28 @@
 
 import dataclasses
 import json
+import lzma
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from model_server import answering, serving
+from repository import ROOT
 
 from kernel_gym.errors import ConfigError, KernelGymError
 from kernel_gym.experiments.answer_studies import commands, definition, figures
 from kernel_gym.experiments.answer_studies.commands import AnswerStudyRequest
 from kernel_gym.experiments.answer_studies.definition import AnswerStudy, Condition
 from kernel_gym.experiments.answer_studies.generation import Backend, generate
+from kernel_gym.experiments.answer_studies.judging import judge
 from kernel_gym.experiments.answer_studies.mistakes import mistake, same_mistake_key
 from kernel_gym.experiments.answer_studies.planning import plan, tasks_of
 from kernel_gym.experiments.answer_studies.profiles import predictions, profile_page
 from kernel_gym.experiments.answer_studies.study_folder import StudyFolder, import_archive
 from kernel_gym.kernel import Kernel
 from kernel_gym.llm.endpoint import Reply
+from kernel_gym.llm.transcript import Transcript
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable, Verdict
 
 STUDY = AnswerStudy(
@@ -250,3 +255,36 @@ def test_a_study_on_a_gpu_that_is_missing_is_one_line_before_the_work(
     plan(STUDY, folder, ["nothing"])
     with pytest.raises(ConfigError, match="needs an NVIDIA GPU"):
         generate(folder, Backend("batched", str(tmp_path / "m.gguf")))
+
+
+RESULTS = ROOT / "docs" / "results"
+
+
+@pytest.mark.parametrize("name", ["mechanism", "prompts"])
+def test_the_page_is_about_the_archived_answers(name: str) -> None:
+    page = (RESULTS / f"{name}.md").read_text()
+    replies: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for exchange in Transcript(RESULTS / "transcripts" / f"{name}.xz", read_only=True):
+        replies[exchange["question"]["condition"]].append(exchange["reply"])
+    study = definition.load(name)
+    assert f"{sum(map(len, replies.values())):,} answers in {len(replies)} conditions" in page
+    for condition, answers in replies.items():
+        about = study.condition(condition).about
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {condition} | {about} | {len(answers)} |")]
+        means = (sum(reply[key] for reply in answers) / len(answers) for key in ("tokens_in", "tokens_out"))
+        assert row.endswith("".join(f" {mean:,.0f} |" for mean in means))
+
+
+@pytest.mark.slow
+def test_an_archived_condition_is_judged_again_to_the_page(tmp_path: Path) -> None:
+    """The answers that were shown the task's own kernel, because some of them are correct."""
+    exchanges = Transcript(RESULTS / "transcripts" / "mechanism.xz", read_only=True)
+    own = [exchange for exchange in exchanges if exchange["question"]["condition"] == "own"]
+    with lzma.open(tmp_path / "own.xz", "wt") as file:
+        file.writelines(json.dumps(exchange) + "\n" for exchange in own)
+    folder = import_archive(tmp_path / "own.xz", tmp_path / "study", "mechanism")
+    assert judge(folder, workers=2, unsafe=True) == {}
+    (row,), _ = figures.study_figures(definition.load("mechanism"), folder)
+    shares = (f"{share.mean:.3f} [{share.low:.3f}, {share.high:.3f}]" for share in (row.compiled, row.correct))
+    line = " | ".join(("| own", "the task's own verified kernel", "200", *shares, f"{row.solved} of 24 |"))
+    assert line in (RESULTS / "mechanism.md").read_text()

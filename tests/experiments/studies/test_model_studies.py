@@ -140,6 +140,7 @@ def test_one_server_for_all_runs(author: str, command: str, tmp_path: Path, monk
     assert not host.running
     assert host.asked == getattr(server, command)  # type: ignore[attr-defined]
     assert host.slots == (36 if author == "batched" else 1)  # three runs of twelve tasks
+    assert host.context == 4950 + 1000 + 1000  # the prompt with a tenth to spare, a kernel to repair, the answer
 
 
 def test_loading_the_model_is_part_of_the_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
