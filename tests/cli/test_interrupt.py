@@ -125,6 +125,10 @@ def test_oracles_resumes_from_its_file(
     rows = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [row["task"] for row in rows] == ["level1/relu", "level1/sigmoid"]
     assert measured == [("level1/relu", True), ("level1/sigmoid", True)]
+    assert execute("oracles", "level1/relu", "level1/relu", "--quick", *out[:2], "--markdown") == 0
+    head, _, line = capsys.readouterr().out.splitlines()
+    assert head.startswith("| suite | category | judged | feasible | oracle / floor: least")
+    assert line.startswith("| `level1` | activation | 1 | 1 | 2.5 |")
     execute("oracles", "level1/relu", *out)
     assert measured[2:] == [("level1/relu", False)]  # the slowest kernel is not in the file yet
     (tmp_path / "margins.jsonl").write_text("no JSON\n")

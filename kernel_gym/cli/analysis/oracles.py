@@ -31,6 +31,7 @@ kernel-gym oracles level1 level2
 kernel-gym oracles level1/softmax level1/19 --json
 kernel-gym oracles level1 --quick --policy reference
 kernel-gym oracles attention level3 --quick --workers 8 --out oracles.jsonl
+kernel-gym oracles attention level3 --quick --out oracles.jsonl --markdown
 """
 RESUMES = True
 #: Ratios of latencies that are printed beside the latencies.
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
+    parser.add_argument("--markdown", action="store_true", help="print latencies over the floor as a page has them")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.analysis.oracle_margins import measure_all
     from kernel_gym.experiments.runs.progress import show_progress
 
-    tasks = [task for name in arguments.names for task in _named(name)]
+    tasks = list({task.id: task for name in arguments.names for task in _named(name)}.values())
     measured = _measured(arguments)
     rest = [task for task in tasks if task.id not in measured]
     with show_progress("oracles", unit="tasks") as show:
@@ -68,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     lacking = {margin.task: reasons for margin in margins if (reasons := margin.shortfalls())}
     if arguments.json:
         print(json.dumps([asdict(margin) | {name: getattr(margin, name) for name in RATIOS} for margin in margins]))
+    elif arguments.markdown:
+        print("\n".join(_page_lines(margins)))
     else:
         _print(margins)
         for name, reasons in lacking.items():
@@ -88,10 +92,24 @@ def _measured(arguments: argparse.Namespace) -> dict[str, Margin]:
     return {row.task: row for row in rows if arguments.quick or row.naive or row.oracle != "feasible"}
 
 
-def _print(margins: list[Margin]) -> None:
+def _by_category(margins: list[Margin]) -> dict[tuple[str, str], list[Margin]]:
     groups: defaultdict[tuple[str, str], list[Margin]] = defaultdict(list)
     for margin in margins:
         groups[margin.suite, margin.category].append(margin)
+    return dict(sorted(groups.items()))
+
+
+def _page_lines(margins: list[Margin]) -> Iterator[str]:
+    """Yield the lines of a Markdown table: how far oracles are from the floor, by category."""
+    yield "| suite | category | judged | feasible | oracle / floor: least | median | most |"
+    yield "|---|---|---|---|---|---|---|"
+    for (suite, category), group in _by_category(margins).items():
+        feasible = [margin for margin in group if margin.oracle == "feasible"]
+        ratios = sorted(margin.over_floor for margin in feasible if margin.over_floor is not None)
+        yield f"| `{suite}` | {category} | {len(group)} | {len(feasible)} | {' | '.join(_range(ratios))} |"
+
+
+def _print(margins: list[Margin]) -> None:
     table = Table(
         "suite",
         "category",
@@ -107,7 +125,7 @@ def _print(margins: list[Margin]) -> None:
         "most",
         box=None,
     )
-    for (suite, category), group in sorted(groups.items()):
+    for (suite, category), group in _by_category(margins).items():
         table.add_row(suite, category, *_counts(group))
     table.add_row("all", "", *_counts(margins))
     console = Console()

@@ -142,6 +142,7 @@ def test_the_operator_is_written_in_cuda(name: str) -> None:
         ("x * math.log(x.shape[0])", "changes with the sizes in an unknown way"),
         ("torch.fft.rfft(x, dim=-1).abs()", "aten._fft_r2c.default"),
         ("x.double() * 2", "float64"),
+        ("x.to(torch.float8_e4m3fn).to(x.dtype) * 2", "a conversion to float8_e4m3fn"),
     ],
 )
 def test_a_module_without_an_oracle_says_why(forward: str, reason: str) -> None:

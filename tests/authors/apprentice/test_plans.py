@@ -10,8 +10,10 @@ from plan_values import plan_outputs
 from kernel_gym.authors.apprentice import lower, oracle
 from kernel_gym.authors.apprentice.frontend.fusion import _labelled
 from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Nest, Plan, Product, Step
+from kernel_gym.authors.apprentice.frontend.sizes import Sizes, sized_whole
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
+from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
 
@@ -77,6 +79,9 @@ def agreeing_plan(task: Task) -> Plan:
         ),
         pytest.param("torch.stack([x, x * 2])[0] + 0 * x", id="the first part of a buffer"),
         pytest.param(
+            "x[:1, :4].unsqueeze(1).expand(1, x.shape[1] // 4, 4).flatten(1) * x", id="repetitions by a part of a size"
+        ),
+        pytest.param(
             "y = torch.stack([x, x * 2])\nleft, right = (y[n : n + 1].squeeze(0) for n in (0, 1))\n"
             "return left.t() @ right",
             id="the last slice of a constant number, without its dimension",
@@ -104,6 +109,83 @@ def test_a_batch_of_the_same_matrix_is_read_as_one() -> None:
     plan = agreeing_plan(made(product, public=(3, 48), hidden=(5, 80), timing=(64, 256)))
     products = [part for stage in plan.stages if isinstance(stage, Either) for part in stage.cube]
     assert [part.right.count for part in products if isinstance(part, Product)] == ["1"]
+
+
+def test_a_batch_of_the_same_matrix_whose_number_follows_the_sizes_is_read_as_one() -> None:
+    product = """
+y = x.unflatten(1, (-1, 4)).transpose(0, 1)
+return torch.bmm(y, x[:2, :4].t().unsqueeze(0).expand(y.shape[0], -1, -1))"""
+    plan = agreeing_plan(made(product, public=(3, 48), hidden=(5, 80), timing=(64, 256)))
+    products = [part for stage in plan.stages if isinstance(stage, Either) for part in stage.cube]
+    assert [part.right.count for part in products if isinstance(part, Product)] == ["1"]
+
+
+def test_a_product_by_einsum_holds_at_a_batch_of_one() -> None:
+    """Torch orders the dimensions of a product in another way where one of them is 1."""
+    product = """
+y = x.unflatten(1, (2, 4, -1))
+return torch.einsum("bhwc,wk->bhkc", y, y[0, 0, :, :3])"""
+    agreeing_plan(made(product, public=(3, 48), hidden=(1, 80), timing=(64, 256)))
+
+
+def test_a_number_that_is_a_size_follows_that_size() -> None:
+    """5 minus the batch fits as well, and the batch comes first."""
+    sizes = Sizes()
+    sizes.atom("x.shape[0]", 2)
+    groups = sizes.atom("x.shape[1]", 3)
+    assert sized_whole(sizes, 3, [2], [{"x.shape[0]": 3, "x.shape[1]": 2}]) == groups
+
+
+def test_one_dimension_of_a_view_is_what_the_others_leave() -> None:
+    """Heads that share keys: their number is the quotient of two sizes, although twice the batch fits as well."""
+    sizes = CaseSizes("batch heads groups", public=(2, 6, 3), hidden=((3, 8, 2),), timing=(4, 8, 4))
+    inputs = {"x": "torch.randn(batch, heads, 5)", "y": "torch.randn(batch, groups, 5)"}
+    shared = "(x.unflatten(1, (y.shape[1], -1)) * y.unsqueeze(2)).sum(dim=2)"
+    task = TaskDefinition(1, "made", "math", "A task for a plan.", sizes, shared, inputs).task("test")
+    plan = agreeing_plan(task)
+    instance = task.instance(Case("other", "hidden", (("batch", 1), ("heads", 12), ("groups", 4))))
+    tensors = instance.own_inputs(1)
+    (actual,), (expected,) = plan_outputs(plan, tensors), instance.evaluate(tensors, torch.float64)
+    np.testing.assert_allclose(actual, expected.flatten().numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_a_row_that_may_be_too_long_for_the_chip_at_an_edge_is_read_in_passes() -> None:
+    cubes = "torch.softmax((x[:, :, None, None] * x[:, None, :, None] * x[:, None, None, :]).flatten(1), dim=1)"
+    task = made(cubes, public=(3, 12), hidden=(5, 10), timing=(64, 16))
+    (*_, stage) = lower(task).stages
+    assert isinstance(stage, Nest)
+    assert stage.longest == 16**3 < stage.longest_at_edges
+    assert "return 1;" not in oracle(task).source
+
+
+def test_a_quotient_that_is_rounded_is_exact() -> None:
+    rounded = "torch.round(x * 127 / x.abs().amax(dim=1, keepdim=True))"
+    text = oracle(made(rounded, public=(3, 48), hidden=(5, 80), timing=(64, 256))).source
+    assert "AscendC::Div(" in text
+    assert "1.0f / " not in text
+
+
+def test_a_launch_without_work_is_left_out() -> None:
+    """At a single column there is nothing to shift."""
+    shifted = "torch.cat([x[:, 1:], x[:, :1]], dim=1) * x"
+    task = made(shifted, public=(3, 47), hidden=(5, 80), timing=(64, 256))
+    with Verifier(AscendSim()) as verifier:
+        verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
+def test_launches_of_the_same_code_share_a_class_and_a_host_function() -> None:
+    layers = """
+for _ in range(21):
+    x = torch.softmax(x @ (x.t() @ x), dim=1)
+return x"""
+    task = made(layers, public=(3, 8), hidden=(5, 7), timing=(8, 16))
+    kernel = oracle(task)
+    assert len(lower(task).stages) > 42
+    assert kernel.source.count("<<<") == kernel.source.count("static int Launch") <= 4
+    with Verifier(AscendSim()) as verifier:
+        verdict = verifier.verify(kernel, task)
+    assert verdict.feasible, verdict.feedback
 
 
 def test_a_transposed_sum_passes_every_gate() -> None:

@@ -24,6 +24,8 @@ LIBRARY = {
     "round": "Round",
     "trunc": "Trunc",
 }
+#: Functions that round to whole numbers.
+ROUNDING = frozenset({"floor", "ceil", "round", "trunc"})
 #: Functions that round to an element type.
 NARROW = {"as_float16": "half", "as_bfloat16": "bfloat16_t"}
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
@@ -264,10 +266,16 @@ class Body:
             self._compare(step, dst, operands)
         elif name == "where":
             self._where(dst, operands)
+        elif name == "div" and kinds == "VS" and self._is_rounded(index):
+            self._filled(name, dst, operands)
         elif name in _BINARY:
             self._binary(name, dst, operands, kinds)
         else:
             raise KeyError(f"no instruction for {name}")
+
+    def _is_rounded(self, index: int) -> bool:
+        """Return whether a quotient is rounded: one unit in its last place decides a tie, so it has to be exact."""
+        return any(step.function in ROUNDING and Ref(index) in step.arguments for step in self.nest.steps)
 
     def _narrowed(self, dst: str, source: str, ctype: str) -> None:
         """Write the rounding of floats to a narrower element type, and back."""

@@ -73,7 +73,7 @@ static uint32_t AtLeast(uint32_t n, uint32_t limit)
     return n < limit ? limit : n;
 }
 """
-#: In a plan of more launches than this, launches of the same code share one class.
+#: In a plan of more launches than this, launches of the same code share one class and one host function.
 MANY = 40
 
 
@@ -128,7 +128,9 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> st
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
     larger = [_LARGER_HELPER] if any("AtLeast(" in buffer.elements for buffer in plan.buffers) else []
-    for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *classes, _HOST_HELPERS, *larger):
+    helpers = [_HOST_HELPERS, *larger]
+    texts = [*helpers, *classes] if total > MANY else [*classes, *helpers]
+    for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *texts):
         code.add("", *text.rstrip("\n").split("\n"))
     code.add("")
     _host(code, plan, parts, spelling)
@@ -142,6 +144,8 @@ def _classes(parts: list[_Part], total: int) -> list[str]:
     for part in parts:
         for role, writer in zip(part.roles, part.writers, strict=True):
             text = writer.write().rstrip("\n")
+            if total > MANY:
+                text += f"\n\n{writer.write_function()}".rstrip("\n")
             key = text.replace(writer.kernel, "").replace(writer.prefix, "") if total > MANY else writer.prefix
             writer.prefix = prefixes.setdefault(key, writer.prefix)
             texts.setdefault(writer.prefix, _headed(role, text) if total > 1 else text)
@@ -194,7 +198,7 @@ def _writer(plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoi
         return MapWriter(plan, nest, schedule, spelling, prefix)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
     contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
-    if resident and contiguous and nest.rows_join and nest.longest <= longest_row(nest, schedule):
+    if resident and contiguous and nest.rows_join and nest.longest_anywhere <= longest_row(nest, schedule):
         return RowWriter(plan, nest, schedule, spelling, prefix)
     return PassWriter(plan, nest, schedule, spelling, prefix)
 
@@ -212,20 +216,29 @@ def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingCh
             code.add(f"const int64_t {name} = {expression};")
         _workspace(code, plan, used)
         for part in parts:
-            _launch_part(code, part, alone=len(writers) == 1)
+            _launch_part(code, part, len(writers))
         code.add("return 0;")
 
 
-def _launch_part(code: CodeWriter, part: _Part, *, alone: bool) -> None:
+def _launch_part(code: CodeWriter, part: _Part, total: int) -> None:
     with ExitStack() as loops:
         if part.pieces:
             for name, end, step in part.pieces.loops:
                 loops.enter_context(code.block(f"for (int64_t {name} = 0; {name} < {end}; {name} += {step})"))
             code.add(*(f"const int64_t {name} = {text};" for name, text in part.pieces.inside))
         for writer in part.writers:
-            with nullcontext() if alone else code.block(""):
+            with nullcontext() if total == 1 else code.block(_unless_empty(writer)):
                 code.add(f"{writer.tiling} t;")
-                writer.launch(code)
+                if total > MANY:
+                    writer.call_function(code)
+                else:
+                    writer.launch(code)
+
+
+def _unless_empty(writer: StageWriter) -> str:
+    """Return the condition of a launch that may have nothing to do: all but the last of a dimension that is 1."""
+    differences = dict.fromkeys(text for text in writer.extents() if " - " in text)
+    return f"if ({' && '.join(f'{text} > 0' for text in differences)})" if differences else ""
 
 
 def _workspace(code: CodeWriter, plan: Plan, used: set[str]) -> None:

@@ -27,7 +27,7 @@ def suits(nest: Nest) -> bool:
     return (
         bool(nest.kept)
         and not nest.vector_reduced
-        and nest.longest <= SHORT
+        and nest.longest_anywhere <= SHORT
         and steps
         and not any(step.index and step.index.step != "0" for step in nest.steps)
         and all(_apart(access, nest.longest) and access.dtype == "float32" for access in [*vectors, *stores])

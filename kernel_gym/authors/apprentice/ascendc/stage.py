@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
@@ -25,6 +26,8 @@ class StageWriter(Protocol):
     advance: dict[str, str]
     #: The plan's buffers by their names in the class, where these differ.
     names: dict[str, str]
+    #: True while the function that several launches call is written: its caller sets the sizes and knows the buffers.
+    in_function: bool = False
 
     # ---- for subclasses ---------------------------------------------------------------------------------------
 
@@ -33,6 +36,10 @@ class StageWriter(Protocol):
 
     def fields(self) -> list[tuple[str, str]]:
         """Return the fields of the tiling with their host expressions, sizes first."""
+
+    def extents(self) -> list[str]:
+        """Return the host expressions of the loops' sizes."""
+        return [text for _, text in self.fields()]
 
     def process(self) -> None:
         """Write `Process` and the methods it calls."""
@@ -62,6 +69,11 @@ class StageWriter(Protocol):
     def kernel(self) -> str:
         """The name of the device function."""
         return f"{_snake(self.prefix)}_kernel"
+
+    @property
+    def function(self) -> str:
+        """The name of the host function that several launches call."""
+        return f"Launch{self.prefix}"
 
     @property
     def tiling(self) -> str:
@@ -126,7 +138,8 @@ class StageWriter(Protocol):
 
     def set_fields(self, code: CodeWriter) -> None:
         """Write the host statements that set the sizes."""
-        code.add(*(f"t.{name} = {text};" for name, text in self.fields()))
+        if not self.in_function:
+            code.add(*(f"t.{name} = {text};" for name, text in self.fields()))
 
     def call(self, code: CodeWriter) -> None:
         """Write the host statements that share the units among cores and start the kernel."""
@@ -137,8 +150,27 @@ class StageWriter(Protocol):
         fields = {"kernel": self.kernel, "cores": "cores", "arguments": text}
         code.add(self.spelling.spell("launch.call", **fields))
 
+    def write_function(self) -> str:
+        """Return the host function of launches that differ in sizes and buffers only, once the class is written."""
+        apart, code = copy(self), CodeWriter()
+        apart.in_function = True
+        parameters = f"{self.tiling} t, {self._gm_parameters()}, void *stream"
+        with code.function(wrapped(f"static int {self.function}(", parameters, ")")):
+            apart.launch(code)
+            code.add("return 0;")
+        return code.text()
+
+    def call_function(self, code: CodeWriter) -> None:
+        """Write the host statements that set the sizes and call the function."""
+        self.set_fields(code)
+        arguments = ", ".join(["t", *(f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()), "stream"])
+        with code.block(wrapped(f"if ({self.function}(", arguments, ") != 0)")):
+            code.add("return 1;")
+
     def pointer(self, buffer: str) -> str:
         """Return a buffer's address in host code."""
+        if self.in_function:
+            return buffer
         buffer = self.names.get(buffer, buffer)
         base = buffer if self.plan.buffer(buffer).origin == "workspace" else f"{buffer}.ptr"
         return f"(float *){base} + {self.advance[buffer]}" if buffer in self.advance else base

@@ -26,6 +26,10 @@ from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, Sizes,
 
 #: The most vectors that one nest reads: a device has eight flags between copies and vector instructions.
 MOST_VECTORS = 8
+#: A window has at most so many elements in a row.
+WINDOW = 16
+#: Reductions that merge vectors element by element.
+MERGED = frozenset({"sum", "prod", "max", "min"})
 
 
 @dataclass(eq=False)
@@ -427,6 +431,7 @@ def _finish(
 ) -> tuple[Nest, IterationSpace]:
     if not isinstance(root, Ref):
         root = builder._add(_Draft("constant", (root,)))
+    _put_windows_inside(builder, root, output)
     layout = _Layout(_collapse(builder, output))
     steps = _labelled([_step(draft, layout) for draft in builder.drafts])
     store = Store(root.step, replace(_access(target, output, layout), label=target.buffer))
@@ -434,6 +439,28 @@ def _finish(
     vector_reduced = layout.vector[0].reduced
     nest = Nest("", fields, layout.kept_names, layout.reduced_names, "length", vector_reduced, steps, (store,))
     return nest, IterationSpace(layout.fields["length"], product(_extent(group) for group in layout.groups[:-1]))
+
+
+def _put_windows_inside(builder: NestBuilder, root: Ref, output: dict[Axis, Size]) -> None:
+    """Make a kept axis of neighbours the vector dimension in place of a short window that is reduced.
+
+    Windows overlap, so that their first elements are neighbours as well as the elements of one window.
+    """
+    window = next((axis for axis in reversed(builder.axes) if axis.size != 1), None)
+    if window is None or not window.reduced or not window.size.is_Integer or window.size > WINDOW:
+        return
+    reductions = {draft.reduction.function for draft in builder.drafts if draft.reduction}
+    if not reductions <= MERGED or any(axis.reduced for axis in builder.drafts[root.step].axes):
+        return
+    if any(draft.function == "position" for draft in builder.drafts):
+        return
+    walks = [draft.strides for draft in builder.drafts if draft.tensor is not None]
+    for axis in reversed(builder.axes):
+        even = all(walk.get(axis, ZERO) in (0, 1) for walk in walks) and output.get(axis, ZERO) == 1
+        if not axis.reduced and even and builder.sizes.value(axis.size) > window.size:
+            builder.axes.remove(axis)
+            builder.axes.append(axis)
+            return
 
 
 def _labelled(steps: list[Step]) -> tuple[Step, ...]:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from math import gcd
+from typing import Any
 
 from kernel_gym import activity
 from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.identifiers import task_identifier
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
+from kernel_gym.authors.apprentice.frontend.plan_builder import Shapes
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.graph import Graph
+from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
+
+#: A size at an edge: a few more elements than a block of 64.
+LARGE = 66
 
 
 def lower(task: Task) -> Plan:
@@ -53,13 +61,14 @@ def _read(task: Task) -> Plan | str:
     shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
     try:
         graph, twins = task.instance(task.public).graph(), _twins(task)
-        plan = read(graph, name, _title(task), shapes, twins, names, steady=_steady(task))
+        options: dict[str, Any] = {"steady": _steady(task), "edges": _edges(task, len(names))}
+        plan = read(graph, name, _title(task), shapes, twins, names, **options)
     except Unsupported as error:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
     try:
-        unfused = read(graph, name, _title(task), shapes, twins, names, fused=False, steady=_steady(task))
+        unfused = read(graph, name, _title(task), shapes, twins, names, fused=False, **options)
     except Unsupported:  # a value that is a view only as long as it is fused
         return plan
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
@@ -68,6 +77,24 @@ def _read(task: Task) -> Plan | str:
 def _steady(task: Task) -> bool:
     """Return whether `forward` calls the same operators at all cases."""
     return len({task.instance(case).signature.structure for case in task.cases}) == 1
+
+
+def _edges(task: Task, inputs: int) -> list[Shapes]:
+    """Return the shapes of all inputs where one size is large and the others are as small as their common divisors.
+
+    A kernel has to work there too, and intermediate results may have longer rows than at the task's own cases.
+    """
+    by_name = {name: [dict(case.sizes).get(name, 0) for case in task.cases] for name, _ in task.public.sizes}
+    divisors = {name: gcd(*sizes) if len(set(sizes)) > 1 else sizes[0] for name, sizes in by_name.items()}
+    shapes = []
+    for name, sizes in by_name.items():
+        large = -(-max(LARGE, max(sizes)) // divisors[name]) * divisors[name]
+        case = Case("edge", "hidden", tuple((divisors | {name: large}).items()))
+        if len(set(sizes)) > 1:
+            with suppress(TaskError):
+                specs = task.instance(case).signature.inputs
+                shapes.append(tuple(spec.shape for spec in specs))
+    return [edge for edge in shapes if len(edge) == inputs]
 
 
 def _twins(task: Task) -> list[Callable[[], Graph]]:

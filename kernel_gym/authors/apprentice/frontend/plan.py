@@ -110,9 +110,16 @@ class Nest:
     vector_reduced: bool
     steps: tuple[Step, ...]
     stores: tuple[Store, ...]
-    #: The longest vector dimension and the most elements at any case of the task.
+    #: The longest vector dimension and the most elements at any case of the task, and the longest vector dimension
+    #: where one size of the task is large and the others are small.
     longest: int = 0
     elements: int = 0
+    longest_at_edges: int = 0
+
+    @property
+    def longest_anywhere(self) -> int:
+        """The longest vector dimension, at the task's cases and at edges."""
+        return max(self.longest, self.longest_at_edges)
 
     @property
     def reductions(self) -> tuple[Step, ...]:

@@ -26,10 +26,11 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
     Size,
     Sizes,
     c_expression,
-    candidate_products,
+    candidates,
     product,
     row_major,
     size,
+    sized_alone,
     sized_whole,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
@@ -82,9 +83,13 @@ class PlanBuilder:
     @cached_property
     def dimensions_at(self) -> list[dict[str, int]]:
         """The dimensions of all inputs by name, at every case of the task."""
+        return self.dimensions(self.cases)
+
+    def dimensions(self, cases: Sequence[Shapes]) -> list[dict[str, int]]:
+        """Return the dimensions of all inputs by name at some cases, given by the shapes of the inputs."""
         inputs = [buffer for buffer in self.buffers if buffer.origin == "input"]
         places = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
-        return [{name: shapes[i][axis] for name, (i, axis) in places.items()} for shapes in self.cases]
+        return [{name: shapes[i][axis] for name, (i, axis) in places.items()} for shapes in cases]
 
     def one_or_size(self, extent: Size) -> Size:
         """Return a literal 1 for a size that is 1 at every case, since only that one is broadcast or dropped."""
@@ -259,13 +264,12 @@ class PlanBuilder:
 
     def _rooted_size(self, public: float, others: Sequence[float]) -> Value | None:
         """Return a number as a factor times a size, or a product of two, or a root of it, or one over it."""
-        for candidate in candidate_products(self.sizes):
-            extents = [self.sizes.value(candidate), *(self.sizes.value_at(candidate, at) for at in self.elsewhere)]
+        for parts, extents in candidates(self.sizes, self.elsewhere):
             for roots, sign in ((0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1)):
                 power = sign * 0.5**roots
                 factors = [n / extent**power for n, extent in zip((public, *others), extents, strict=True)]
                 if all(isclose(factor, factors[0], rel_tol=1e-6) for factor in factors):
-                    value = _rooted(Extent((), "float32", candidate), roots, sign)
+                    value = _rooted(Extent((), "float32", product(parts)), roots, sign)
                     # The root of a part of a size: the depth of one of several heads.
                     idiom = "attention.head-depth" if roots == 1 else ""
                     return value if isclose(factors[0], 1.0, rel_tol=1e-6) else self._times(value, factors[0], idiom)
@@ -273,8 +277,8 @@ class PlanBuilder:
 
     def _shifted_size(self, public: float, others: Sequence[float]) -> Value | None:
         """Return a number as a size times a factor plus a shift, or one over the size."""
-        for candidate, sign in ((c, s) for c in candidate_products(self.sizes) for s in (1, -1)):
-            extents = [self.sizes.value(candidate), *(self.sizes.value_at(candidate, at) for at in self.elsewhere)]
+        sizes = candidates(self.sizes, self.elsewhere)
+        for parts, extents, sign in ((parts, extents, sign) for parts, extents in sizes for sign in (1, -1)):
             places = [float(extent) ** sign for extent in extents]
             if places[1] == places[0]:
                 continue
@@ -284,7 +288,7 @@ class PlanBuilder:
             if shift in (-1.0, 1.0, 0.5, -0.5) and all(
                 isclose(n, shift + factor * place, rel_tol=1e-6) for n, place in pairs
             ):
-                value = self._times(_rooted(Extent((), "float32", candidate), 0, sign), factor)
+                value = self._times(_rooted(Extent((), "float32", product(parts)), 0, sign), factor)
                 return Map((), "float32", "add", (value, shift))
         return None
 
@@ -306,14 +310,30 @@ class PlanBuilder:
         if all([self.sizes.value_at(extent, at) for extent in shape] == view for view, at in views):
             return shape
         cases = [at for _, at in views]
-        sizes = [
-            size(n) if set(others) == {n} else sized_whole(self.sizes, n, others, cases)
-            for n, *others in zip(target, *(view for view, _ in views), strict=True)
-        ]
+        numbers = list(zip(target, *(view for view, _ in views), strict=True))
+        sizes = [sized_alone(self.sizes, n, others, cases) for n, *others in numbers]
+        if sizes.count(None) > 1:
+            sizes = [
+                sized_whole(self.sizes, n, others, cases) if extent is None else extent
+                for extent, (n, *others) in zip(sizes, numbers, strict=True)
+            ]
         if sizes.count(None) > 1:
             raise Unsupported(f"Unsupported: a view as {list(target)}, which changes with the sizes in an unknown way")
         rest = product(shape) / product(extent for extent in sizes if extent is not None)
         return tuple(rest if extent is None else extent for extent in sizes)
+
+    def repetitions(self, axis: int, public: int) -> Size:
+        """Return how often the current call repeats a dimension: a number, or a size if that differs at other cases."""
+        extent = self.sizes.named(public)
+        if not extent.is_Integer or public == 1:
+            return extent
+        views = [(view[axis], at) for view, at in self.views_elsewhere()]
+        if all(n == public for n, _ in views):
+            return extent
+        whole = sized_whole(self.sizes, public, [n for n, _ in views], [at for _, at in views])
+        if whole is None:
+            raise Unsupported(f"Unsupported: {public} repetitions, which change with the sizes in an unknown way")
+        return whole
 
     def depth(self, value: Value | float) -> int:
         """Return how many reductions have to be computed one after another for a value that is not in memory."""

@@ -56,21 +56,22 @@ LARGE = 60
 #: A product that takes more vectors than this is always computed on the cube unit.
 HEAVY = 200_000
 #: Operators whose second argument is a shape.
-VIEWS = frozenset({"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default"})
+VIEWS = frozenset(f"aten.{name}.default" for name in ("view", "reshape", "_unsafe_view", "expand"))
 #: A graph with more reductions than this is cut between them.
 MANY = 16
 
 
 @dataclass
 class _Views:
-    """The shapes that a graph's views have at the other cases; the module is exported there when one is asked for."""
+    """The shapes of views and repetitions at the other cases; the module is exported there when one is asked for."""
 
     graph: Graph
     twins: Sequence[Callable[[], Graph]]
 
     @cached_property
     def _graphs(self) -> list[tuple[dict[str, Call], dict[str, int]]]:
-        graphs = [other for twin in self.twins if len((other := twin()).calls) == len(self.graph.calls)]
+        # At a size of 1 torch may order operators and dimensions in another way; then the same name is another view.
+        graphs = [other for twin in self.twins if _arranged(other := twin()) == _arranged(self.graph)]
         return [({call.name: call for call in graph.calls}, _dimensions(graph)) for graph in graphs]
 
     def of(self, name: str) -> list[tuple[Any, dict[str, int]]]:
@@ -88,6 +89,7 @@ def read(
     inputs: Sequence[str] = (),
     fused: bool = True,
     steady: bool = True,
+    edges: Sequence[Shapes] = (),
 ) -> Plan:
     """Return the plan of a module.
 
@@ -100,6 +102,7 @@ def read(
         inputs: The names of the kernel's inputs in order; by default the tensor arguments, then the module's state.
         fused: False to write every operator's result to memory.
         steady: False if the module's own calls differ from case to case, which the graphs then have to rule out.
+        edges: The shapes of all inputs where one size is large and the others are small.
 
     Returns:
         The plan.
@@ -126,7 +129,8 @@ def read(
             raise Unsupported(f"Unsupported: output {index} is not a tensor")
         label = "out" if len(graph.outputs) == 1 else f"out{index}"
         builder.output(values[output], label, index, tensor.dtype)
-    stages = tuple(_with_sizes(builder, stage, cases) for stage in builder.moved_stages())
+    at_edges = builder.dimensions(edges)
+    stages = tuple(_with_sizes(builder, stage, at_edges) for stage in builder.moved_stages())
     derived = tuple(
         (str(symbol), c_expression(text))
         for symbol, text in builder.sizes.derived.items()
@@ -217,6 +221,11 @@ def _numbers(graph: Graph, twins: Sequence[Graph]) -> Numbers:
     return numbers
 
 
+def _arranged(graph: Graph) -> list[tuple[str, Any]]:
+    """Return the operators of a graph in order, with the dimensions that they exchange."""
+    return [(c.operator, c.arguments[1:] if c.operator == "aten.permute.default" else None) for c in graph.calls]
+
+
 def _computing(graph: Graph) -> list[str]:
     """Return the operators of a graph that compute, in order."""
     return [call.operator for call in graph.calls if call.operator.removeprefix("aten.").split(".")[0] not in MOVING]
@@ -240,10 +249,10 @@ def _leaves(call: Call) -> list[float]:
     return numbers([*call.arguments, *call.keywords.values()])
 
 
-def _with_sizes(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> Any:
-    """Return the stage with its largest sizes over all cases."""
+def _with_sizes(builder: PlanBuilder, stage: Any, edges: Sequence[dict[str, int]]) -> Any:
+    """Return the stage with its largest sizes over all cases, and at the edges."""
     if isinstance(stage, Pieces):
-        return replace(stage, stages=tuple(_with_sizes(builder, part, cases) for part in stage.stages))
+        return replace(stage, stages=tuple(_with_sizes(builder, part, edges) for part in stage.stages))
     if stage.name not in builder.spaces:
         return stage
     space = builder.spaces[stage.name]
@@ -253,10 +262,12 @@ def _with_sizes(builder: PlanBuilder, stage: Any, cases: Sequence[Shapes]) -> An
         return max([builder.sizes.value(extent), *(builder.sizes.value_at(extent, shapes) for shapes in at)])
 
     if isinstance(stage, Either):
-        cube = tuple(_with_sizes(builder, part, cases) for part in stage.cube)
+        cube = tuple(_with_sizes(builder, part, edges) for part in stage.cube)
         return replace(stage, cube=cube, longest=largest(space.length), heavy=largest(space.vectors) > HEAVY)
     if isinstance(stage, Nest):
-        return replace(stage, longest=largest(space.length), elements=largest(space.length * space.vectors))
+        at_edges = max((builder.sizes.value_at(space.length, at) for at in edges), default=0)
+        elements = largest(space.length * space.vectors)
+        return replace(stage, longest=largest(space.length), elements=elements, longest_at_edges=at_edges)
     return replace(stage, longest=largest(space.length))
 
 

@@ -7,7 +7,7 @@ decides questions of structure: which dimension is broadcast, how a view splits 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
@@ -79,6 +79,8 @@ class Sizes:
 
         Values are kept by the identity of `shapes`, which must live as long as the plan under construction.
         """
+        if expression.is_Symbol:
+            return self._atom_at(expression, shapes)
         values = {atom: sympy.Integer(self._atom_at(atom, shapes)) for atom in expression.free_symbols}
         return int(expression.xreplace(values))
 
@@ -145,39 +147,73 @@ class Sizes:
         ]
 
 
-def candidate_products(sizes: Sizes) -> list[Size]:
-    """Return the sizes that numbers may depend on: single ones and products of two."""
-    atoms = [atom for atom in sizes.values if atom not in sizes.local]
-    return atoms + [left * right for place, left in enumerate(atoms) for right in atoms[: place + 1]]
+def candidates(sizes: Sizes, cases: Sequence[dict[str, int]]) -> Iterator[tuple[tuple[Size, ...], list[int]]]:
+    """Yield the sizes that numbers may depend on, single ones and products of two, by their factors.
+
+    With each come its values, at the public case and then at the others. There are many: expressions of them are slow.
+    """
+    atoms = [
+        (atom, [sizes.value(atom), *(sizes.value_at(atom, at) for at in cases)])
+        for atom in sizes.values
+        if atom not in sizes.local
+    ]
+    yield from (((atom,), places) for atom, places in atoms)
+    for place, (left, places) in enumerate(atoms):
+        for right, others in atoms[: place + 1]:
+            yield (left, right), [a * b for a, b in zip(places, others, strict=True)]
+
+
+def sized_alone(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
+    """Return the number if it is the same at all cases, or else the single size that it is at each; None if none is."""
+    if all(other == public for other in others):
+        return size(public)
+    known = candidates(sizes, cases)
+    return next((factors[0] for factors, places in known if len(factors) == 1 and places == [public, *others]), None)
 
 
 def sized_whole(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
     """Return the size that is `public` at the public case and one of `others` at each of the other cases.
 
     It is a size, or a product of two, times or divided by a whole number, or plus a whole number; None if none fits.
+    A size itself comes first: where few cases are known, some other size minus a whole number often fits as well.
     """
-    for atom in candidate_products(sizes):
-        places = [sizes.value(atom), *(sizes.value_at(atom, shapes) for shapes in cases)]
-        for expression, values in _near_sizes(atom, places, (public, *others)):
-            if values == [public, *others]:
-                return expression
+    numbers = [public, *others]
+    if numbers[1:] and (alone := sized_alone(sizes, public, others, cases)) is not None and alone.is_Symbol:
+        return alone
+    steps = ((factors, _step_to(numbers, places)) for factors, places in candidates(sizes, cases))
+    return next((step(product(factors)) for factors, step in steps if step is not None), None)
+
+
+def _step_to(numbers: Sequence[int], places: Sequence[int]) -> Callable[[Size], Size] | None:
+    """Return the single step of arithmetic that makes the numbers of the values of a size; None if none does."""
+    pairs = list(zip(numbers, places, strict=True))
+    shift, total = numbers[0] - places[0], numbers[0] + places[0]
+    if all(number == place for number, place in pairs):
+        return lambda size: size
+    if all(number == place + shift for number, place in pairs):
+        return lambda size: size + shift
+    if all(number == total - place for number, place in pairs):
+        return lambda size: total - size
+    for factor in range(2, 17):
+        if step := _step_by(factor, pairs):
+            return step
     return None
 
 
-def _near_sizes(atom: Size, places: list[int], numbers: tuple[int, ...]) -> Iterator[tuple[Size, list[int]]]:
-    """Yield sizes that follow from one atom by a single step, with their values."""
-    yield atom, places
-    shift = numbers[0] - places[0]
-    yield atom + shift, [place + shift for place in places]
-    yield shift + 2 * places[0] - atom, [shift + 2 * places[0] - place for place in places]
-    for factor in range(2, 17):
-        yield atom * factor, [place * factor for place in places]
-        yield sympy.floor(atom / factor), [place // factor for place in places]
-        yield sympy.floor(atom / factor) * factor, [place // factor * factor for place in places]
-        up = sympy.floor((atom + factor - 1) / factor)
-        yield up, [-(-place // factor) for place in places]
-        rest = numbers[0] - places[0] * factor
-        yield atom * factor + rest, [place * factor + rest for place in places]
+def _step_by(factor: int, pairs: Sequence[tuple[int, int]]) -> Callable[[Size], Size] | None:
+    """Return the step that multiplies or divides by a factor, if it makes the numbers of the places."""
+    rest = pairs[0][0] - pairs[0][1] * factor
+    if all(number == place * factor for number, place in pairs):
+        return lambda size: size * factor
+    if all(number == place // factor for number, place in pairs):
+        return lambda size: sympy.floor(size / factor)
+    if all(number == place // factor * factor for number, place in pairs):
+        return lambda size: sympy.floor(size / factor) * factor
+    if all(number == -(-place // factor) for number, place in pairs):
+        return lambda size: sympy.floor((size + factor - 1) / factor)
+    if all(number == place * factor + rest for number, place in pairs):
+        return lambda size: size * factor + rest
+    return None
 
 
 def _matching_group(source: Sequence[tuple[Size, int]], target: Sequence[int]) -> tuple[int, int]:

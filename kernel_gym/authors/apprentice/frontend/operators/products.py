@@ -40,7 +40,11 @@ def _bmm(plan: PlanBuilder, left: Value, right: Value) -> Value:
 def _once(operand: Value) -> Value:
     """Return a single matrix in place of a batch of the same matrix."""
     matrix = operand.argument if isinstance(operand, Broadcast) else None
-    return reorder(matrix, (None, 0, 1)) if isinstance(matrix, Value) and len(matrix.shape) == 2 else operand
+    if not isinstance(matrix, Value) or matrix.shape[-2:] != operand.shape[-2:]:
+        return operand
+    if len(matrix.shape) == 2:
+        return reorder(matrix, (None, 0, 1))
+    return matrix if matrix.shape[0] == 1 else operand
 
 
 @handles("addmm.default")

@@ -9,6 +9,7 @@ import sympy
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Position, Tensor, Value, reorder
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, listed
 from kernel_gym.authors.apprentice.frontend.operators.windows import window_count
+from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import Size, size
 
@@ -41,7 +42,7 @@ def _view(plan: PlanBuilder, x: Value, shape: list[int]) -> Value:
 def _expand(plan: PlanBuilder, x: Value, shape: list[int], **_: Any) -> Value:
     shift = len(shape) - len(x.shape)
     target = tuple(
-        plan.sizes.named(extent)
+        plan.repetitions(index, extent)
         if index < shift or (plan.sizes.value(x.shape[index - shift]) != extent and extent != -1)
         else x.shape[index - shift]
         for index, extent in enumerate(shape)
@@ -58,6 +59,8 @@ def _same(plan: PlanBuilder, x: Value, **_: Any) -> Value:
 def _converted(plan: PlanBuilder, x: Value, *, dtype: str = "", **_: Any) -> Value:
     """Return a value as another element type: fractions are cut off for whole numbers, other types are floats here."""
     kind, whole = dtype.removeprefix("torch."), x.dtype == "bool" or "int" in x.dtype
+    if kind.startswith("float8"):
+        raise Unsupported(f"Unsupported: a conversion to {kind}, which Ascend 910B does not have")
     if kind == "bool" and x.dtype != "bool":
         return apply(plan, "ne", x, 0.0, dtype="bool")
     if kind in ("float16", "bfloat16") and x.dtype == "float32":
