@@ -158,6 +158,14 @@ def test_a_row_that_may_be_too_long_for_the_chip_at_an_edge_is_read_in_passes() 
     assert "return 1;" not in oracle(task).source
 
 
+def test_a_window_is_summed_along_its_neighbours() -> None:
+    windows = "(x.unfold(1, 3, 1) * x[:1, None, :3]).sum(dim=2)"
+    (stage,) = agreeing_plan(made(windows, public=(5, 48), hidden=(3, 80), timing=(64, 256))).stages
+    assert isinstance(stage, Nest)
+    assert not stage.vector_reduced
+    assert dict(stage.fields)["axis"] == "3"
+
+
 def test_a_quotient_that_is_rounded_is_exact() -> None:
     rounded = "torch.round(x * 127 / x.abs().amax(dim=1, keepdim=True))"
     text = oracle(made(rounded, public=(3, 48), hidden=(5, 80), timing=(64, 256))).source
@@ -169,6 +177,7 @@ def test_a_launch_without_work_is_left_out() -> None:
     """At a single column there is nothing to shift."""
     shifted = "torch.cat([x[:, 1:], x[:, :1]], dim=1) * x"
     task = made(shifted, public=(3, 47), hidden=(5, 80), timing=(64, 256))
+    assert "if (x.shape[1] - 1 > 0) {" in oracle(task, "cuda").source
     with Verifier(AscendSim()) as verifier:
         verdict = verifier.verify(oracle(task), task)
     assert verdict.feasible, verdict.feedback

@@ -27,6 +27,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scan,
     Scatter,
     Stage,
+    work_condition,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
 
@@ -226,19 +227,14 @@ def _launch_part(code: CodeWriter, part: _Part, total: int) -> None:
             for name, end, step in part.pieces.loops:
                 loops.enter_context(code.block(f"for (int64_t {name} = 0; {name} < {end}; {name} += {step})"))
             code.add(*(f"const int64_t {name} = {text};" for name, text in part.pieces.inside))
-        for writer in part.writers:
-            with nullcontext() if total == 1 else code.block(_unless_empty(writer)):
+        for stage, writer in zip(part.stages, part.writers, strict=True):
+            condition = work_condition(stage)
+            with nullcontext() if total == 1 else code.block(condition and f"if ({condition})"):
                 code.add(f"{writer.tiling} t;")
                 if total > MANY:
                     writer.call_function(code)
                 else:
                     writer.launch(code)
-
-
-def _unless_empty(writer: StageWriter) -> str:
-    """Return the condition of a launch that may have nothing to do: all but the last of a dimension that is 1."""
-    differences = dict.fromkeys(text for text in writer.extents() if " - " in text)
-    return f"if ({' && '.join(f'{text} > 0' for text in differences)})" if differences else ""
 
 
 def _workspace(code: CodeWriter, plan: Plan, used: set[str]) -> None:

@@ -261,10 +261,6 @@ class NestWriter(StageWriter):
     def fields(self) -> list[tuple[str, str]]:
         return list(self.nest.fields)
 
-    def extents(self) -> list[str]:
-        loops = {*self.nest.kept, *self.nest.reduced, self.nest.vector}
-        return [text for name, text in self.nest.fields if name in loops]
-
     def buffers_used(self) -> list[tuple[str, str]]:
         return [(access.buffer, self.ctype(access)) for access in self.accesses()]
 

@@ -37,10 +37,6 @@ class StageWriter(Protocol):
     def fields(self) -> list[tuple[str, str]]:
         """Return the fields of the tiling with their host expressions, sizes first."""
 
-    def extents(self) -> list[str]:
-        """Return the host expressions of the loops' sizes."""
-        return [text for _, text in self.fields()]
-
     def process(self) -> None:
         """Write `Process` and the methods it calls."""
 

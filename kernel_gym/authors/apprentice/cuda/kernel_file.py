@@ -25,6 +25,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scan,
     Scatter,
     Stage,
+    work_condition,
 )
 
 _HOST = """\
@@ -158,8 +159,9 @@ def _launch_part(code: CodeWriter, part: _Part, *, alone: bool) -> None:
             for name, end, step in part.pieces.loops:
                 loops.enter_context(code.block(f"for (long long {name} = 0; {name} < {end}; {name} += {step})"))
             code.add(*(f"const long long {name} = {text};" for name, text in part.pieces.inside))
-        for writer in part.writers:
-            with nullcontext() if alone else code.block(""):
+        for stage, writer in zip(part.stages, part.writers, strict=True):
+            condition = work_condition(stage)
+            with nullcontext() if alone else code.block(condition and f"if ({condition})"):
                 writer.launch(code)
 
 

@@ -258,6 +258,23 @@ Launch = Nest | Scan | Lookup | Scatter | Product
 Stage = Launch | Pieces | Either
 
 
+def work_condition(stage: Launch) -> str:
+    """Return the host's condition that a stage has work to do; empty if it always has.
+
+    All but one element of a dimension are none where the dimension is 1.
+    """
+    match stage:
+        case Nest():
+            loops = (*stage.kept, *stage.reduced, stage.vector)
+            extents = [text for name, text in stage.fields if name in loops]
+        case Product():
+            extents = [stage.batch, stage.m, stage.n, stage.k]
+        case _:
+            extents = [text for _, text in stage.fields]
+    differences = dict.fromkeys(text for text in extents if " - " in text)
+    return " && ".join(f"{text} > 0" for text in differences)
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a kernel for a task computes: its buffers and its stages, in order."""
