@@ -322,8 +322,8 @@ return self.out(rows * gate[..., 0] + columns * gate[..., 1] + channels * gate[.
         "Rao et al., Global Filter Networks, 2021, arXiv:2107.00645; transforms are products with cosines and sines",
         """
 x = x.unflatten(1, (7, 7))
-real, imaginary = (torch.einsum("bhwc,wk->bhkc", x, t[:, :4]) for t in (self.cosine, -self.sine))
-turn = lambda y, t: torch.einsum("bhkc,hj->bjkc", y, t)
+real, imaginary = (t[:4] @ x for t in (self.cosine, -self.sine))
+turn = lambda y, t: (t @ y.flatten(2)).unflatten(2, (4, -1))
 real, imaginary = (
     turn(real, self.cosine) + turn(imaginary, self.sine),
     turn(imaginary, self.cosine) - turn(real, self.sine),
@@ -334,8 +334,7 @@ real, imaginary = (
     turn(real, self.cosine) - turn(imaginary, self.sine),
     turn(imaginary, self.cosine) + turn(real, self.sine),
 )
-x = torch.einsum("bhkc,wk->bhwc", real, self.cosine[:, :4] * self.counted)
-x = x - torch.einsum("bhkc,wk->bhwc", imaginary, self.sine[:, :4] * self.counted)
+x = (self.cosine[:, :4] * self.counted) @ real - (self.sine[:, :4] * self.counted) @ imaginary
 return x.flatten(1, 2) / 49""",
         {
             "filter": "nn.Parameter(torch.randn(7, 4, width, 2))",

@@ -136,11 +136,19 @@ def test_a_number_that_is_a_size_follows_that_size() -> None:
     assert sized_whole(sizes, 3, [2], [{"x.shape[0]": 3, "x.shape[1]": 2}]) == groups
 
 
-def test_one_dimension_of_a_view_is_what_the_others_leave() -> None:
-    """Heads that share keys: their number is the quotient of two sizes, although twice the batch fits as well."""
+@pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param("(x.unflatten(1, (y.shape[1], -1)) * y.unsqueeze(2)).sum(dim=2)", id="a view"),
+        pytest.param(
+            "y.unsqueeze(2).expand(-1, -1, x.shape[1] // y.shape[1], -1).flatten(1, 2) * x", id="a repetition"
+        ),
+    ],
+)
+def test_a_dimension_that_is_the_quotient_of_two_sizes(shared: str) -> None:
+    """Heads that share keys: the batch has the same size, and twice the batch less two fits at both cases."""
     sizes = CaseSizes("batch heads groups", public=(2, 6, 3), hidden=((3, 8, 2),), timing=(4, 8, 4))
     inputs = {"x": "torch.randn(batch, heads, 5)", "y": "torch.randn(batch, groups, 5)"}
-    shared = "(x.unflatten(1, (y.shape[1], -1)) * y.unsqueeze(2)).sum(dim=2)"
     task = TaskDefinition(1, "made", "math", "A task for a plan.", sizes, shared, inputs).task("test")
     plan = agreeing_plan(task)
     instance = task.instance(Case("other", "hidden", (("batch", 1), ("heads", 12), ("groups", 4))))

@@ -31,6 +31,7 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
     row_major,
     size,
     sized_alone,
+    sized_quotient,
     sized_whole,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
@@ -324,16 +325,14 @@ class PlanBuilder:
 
     def repetitions(self, axis: int, public: int) -> Size:
         """Return how often the current call repeats a dimension: a number, or a size if that differs at other cases."""
-        extent = self.sizes.named(public)
-        if not extent.is_Integer or public == 1:
-            return extent
-        views = [(view[axis], at) for view, at in self.views_elsewhere()]
-        if all(n == public for n, _ in views):
-            return extent
-        whole = sized_whole(self.sizes, public, [n for n, _ in views], [at for _, at in views])
-        if whole is None:
-            raise Unsupported(f"Unsupported: {public} repetitions, which change with the sizes in an unknown way")
-        return whole
+        views = [] if public == 1 else [(view[axis], at) for view, at in self.views_elsewhere()]
+        if not views:
+            return self.sizes.named(public)
+        numbers, cases = [n for n, _ in views], [at for _, at in views]
+        for rule in (sized_alone, sized_quotient, sized_whole):
+            if (extent := rule(self.sizes, public, numbers, cases)) is not None:
+                return extent
+        raise Unsupported(f"Unsupported: {public} repetitions, which change with the sizes in an unknown way")
 
     def depth(self, value: Value | float) -> int:
         """Return how many reductions have to be computed one after another for a value that is not in memory."""

@@ -171,6 +171,16 @@ def sized_alone(sizes: Sizes, public: int, others: Sequence[int], cases: Sequenc
     return next((factors[0] for factors, places in known if len(factors) == 1 and places == [public, *others]), None)
 
 
+def sized_quotient(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
+    """Return the exact quotient of two sizes that the number is at all cases; None if there is none."""
+    atoms = [(factors[0], places) for factors, places in candidates(sizes, cases) if len(factors) == 1]
+    for left, places in atoms:
+        for right, divisors in atoms:
+            if places == [n * divisor for n, divisor in zip((public, *others), divisors, strict=True)]:
+                return left / right
+    return None
+
+
 def sized_whole(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
     """Return the size that is `public` at the public case and one of `others` at each of the other cases.
 
