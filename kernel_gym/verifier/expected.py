@@ -7,7 +7,7 @@ read in pieces that fit the processor's cache.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TypeAlias
@@ -102,6 +102,20 @@ def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = N
     noise, scale = _statistics(truth, native, None if whole else counts, [rows.stressed, ~rows.stressed])
     column = (*rows.shape, *(1 for _ in truth.shape[len(rows.shape) :]))
     return Expected(truth, counts, BASE[dtype], noise.reshape(column), scale.reshape(column), whole=whole)
+
+
+def with_noise_of(expected: Expected, native: Array) -> Expected:
+    """Return the expected output with the noise of another run of the reference, where that is larger, row by row."""
+    if expected.truth.dtype.kind != "f" or expected.exact:
+        return expected
+    counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
+    error = np.where(counted, np.abs(native - expected.truth), 0.0)
+    error /= np.abs(np.where(counted, expected.truth, 0.0)) + np.maximum(expected.scale, TINY)
+    if np.ndim(expected.scale):
+        noise = as_rows(error, np.size(expected.scale)).max(axis=1, initial=0.0).reshape(np.shape(expected.scale))
+    else:
+        noise = np.broadcast_to(error.max(axis=-1, keepdims=True, initial=0.0), error.shape)
+    return replace(expected, noise=np.maximum(expected.noise, noise))
 
 
 def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools, bool]:

@@ -21,12 +21,14 @@ from kernel_gym.errors import TaskError
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
-from kernel_gym.verifier.expected import UNDEFINED, Expected, expected_from, is_finite
+from kernel_gym.verifier.expected import UNDEFINED, Expected, expected_from, is_finite, with_noise_of
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed
 
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+#: Half a unit in the last place of a float32, relative to the number.
+HALF_UNIT = 2.0**-24
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
@@ -163,6 +165,22 @@ def expect(
     if integral and all(map(_is_integral, outputs)) and _is_linear(instance, values):
         return tuple(replace(output, exact=True) for output in outputs)
     return outputs
+
+
+def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
+    """Return the expected outputs with the reference's noise on inputs that are off by half a unit in the last place.
+
+    Where that is larger than its noise on the inputs as they are, these were kind to the order in which it computes.
+    """
+    signs = np.random.default_rng(0)
+    inputs = tuple(
+        (array * (1 + signs.choice((-HALF_UNIT, HALF_UNIT), array.shape))).astype(array.dtype)
+        if array.dtype == np.float32
+        else array
+        for array in values.values
+    )
+    natives = evaluate(instance, inputs)
+    return tuple(with_noise_of(output, native) for output, native in zip(values.expected, natives, strict=True))
 
 
 def evaluate(

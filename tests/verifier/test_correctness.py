@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_gym.hardware.device import empty_outputs, numpy_dtype
+from kernel_gym.hardware.device import Run, empty_outputs, numpy_dtype
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import TensorSpec
@@ -114,6 +114,17 @@ def test_float32_with_another_order_and_an_approximate_device_passes(make_task, 
         if any(one.exact for one in set_.expected):
             noisy = tuple(o.astype(np.float32) for o in native)
         assert compare(noisy, set_.expected, POISON) is None, set_.kind
+
+
+@pytest.mark.parametrize(("expression", "passes"), [("torch.sin(4096.0 * x)", True), ("torch.sin(x)", False)])
+def test_small_errors_pass_where_the_reference_has_them_on_inputs_off_in_the_last_place(make_task, expression, passes):
+    task = make_task(expression, inputs="torch.randn(rows, columns)")
+    values = make(task, task.public, "normal", Seeds(b"", task.digest), "test")
+    truth = values.expected[0].truth
+    for error, right in ((1e-4, passes), (1e-2, False)):
+        run = Run("ok", ((truth + error).astype(np.float32),))
+        assert compare(run.outputs, values.expected, POISON) is not None
+        assert (correctness.refuse(run, task, values) is None) == right
 
 
 def test_linear_operators_are_asked_for_exact_integers(make_task):
