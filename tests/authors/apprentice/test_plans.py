@@ -205,6 +205,15 @@ return x"""
     assert verdict.feasible, verdict.feedback
 
 
+def test_a_long_sum_of_sizes_has_a_name() -> None:
+    sizes = CaseSizes("rows columns", public=(7, 12), hidden=((6, 10),), timing=(16, 64))
+    inputs = dict.fromkeys("abcdefg", "torch.randn(rows, columns)")
+    joined = "torch.relu(torch.cat([a, b, c, d, e, f, g], dim=1))"
+    plan = agreeing_plan(TaskDefinition(1, "made", "math", "A task for a plan.", sizes, joined, inputs).task("test"))
+    assert [text.count("+") for name, text in plan.derived if name.startswith("joined")] == [6]
+    assert all("+" not in buffer.elements for buffer in plan.buffers)
+
+
 def test_a_transposed_sum_passes_every_gate() -> None:
     task = made("x.unflatten(1, (4, -1)).sum(dim=1).t()", public=(3, 48), hidden=(5, 80), timing=(64, 256))
     agreeing_plan(task)

@@ -13,6 +13,9 @@ from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import Size, size
 
+#: The most terms of a size that is written out wherever it is used.
+TERMS = 4
+
 
 @handles("permute.default")
 def _permute(plan: PlanBuilder, x: Value, order: list[int]) -> Value:
@@ -210,7 +213,10 @@ def _flip(plan: PlanBuilder, x: Value, axes: list[int]) -> Value:
 def _cat(plan: PlanBuilder, parts: list[Value], axis: int = 0) -> Value:
     axis %= len(parts[0].shape)
     extents = [part.shape[axis] for part in parts]
-    shape = (*parts[0].shape[:axis], sum(extents, size(0)), *parts[0].shape[axis + 1 :])
+    total = sum(extents, size(0))
+    if len(total.args) > TERMS:  # a name of its own keeps the text of a network of many concatenations short
+        total = plan.sizes.derive(f"joined{len(plan.sizes.derived)}", total)
+    shape = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
     whole = plan.scratch(shape)
     at = size(0)
     for part, extent in zip(parts, extents, strict=True):
