@@ -18,11 +18,13 @@ NOTYPE, OBJECT, FUNCTION, THREAD_LOCAL, RESOLVED = 0, 1, 2, 6, 10
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name, its kind, and whether it is defined elsewhere."""
+    """A name, its kind, whether it is defined elsewhere, and the bytes that it stands for."""
 
     name: str
     kind: int
     undefined: bool
+    value: int = 0
+    size: int = 0
 
 
 def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
@@ -36,4 +38,4 @@ def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
     for entry in np.frombuffer(section.data(), _ENTRY).tolist():
         begin = entry[0]
         name = names[begin : names.index(b"\0", begin)].decode(errors="replace")
-        yield Symbol(name, entry[1] & 0xF, entry[3] == 0)
+        yield Symbol(name, entry[1] & 0xF, entry[3] == 0, entry[4], entry[5])

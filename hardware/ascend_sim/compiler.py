@@ -8,6 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
+from kernel_gym.hardware.ascend_sim import operations
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, kernel_flags
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
@@ -31,7 +32,12 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
     code, output = call_confined(host.runtime(), _command(runtime), folder, read)
     if code or not (folder / OBJECT).is_file():
         return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
-    return _unusable(folder / OBJECT)
+    with (folder / OBJECT).open("rb") as file:
+        elf = ELFFile(file)
+        errors = _unusable(elf)
+        if not errors:
+            operations.count(folder / OBJECT, source, elf)
+    return errors
 
 
 def preprocess(runtime: SimulatorBuild, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -45,7 +51,7 @@ def preprocess(runtime: SimulatorBuild, folder: Path) -> tuple[str, tuple[Diagno
 
 
 def _command(runtime: SimulatorBuild) -> list[str]:
-    return [*_front(runtime), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, SOURCE, "-o", OBJECT]
+    return [*_front(runtime), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, *operations.FLAGS, SOURCE, "-o", OBJECT]
 
 
 def _front(runtime: SimulatorBuild) -> list[str]:
@@ -54,10 +60,9 @@ def _front(runtime: SimulatorBuild) -> list[str]:
     return [runtime.compiler, *kernel_flags(runtime.compiler), *headers]
 
 
-def _unusable(path: Path) -> tuple[Diagnostic, ...]:
+def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:
     """Return the errors that the device's linker would report: no entry point, or the C library's mathematics."""
-    with path.open("rb") as file:
-        table = list(symbols.of(ELFFile(file)))
+    table = list(symbols.of(elf))
     undefined = {symbol.name for symbol in table if symbol.undefined}
     errors = [
         Diagnostic(

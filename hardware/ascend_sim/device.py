@@ -17,6 +17,7 @@ from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymE
 from kernel_gym.hardware.ascend_sim import chip as chips
 from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, preprocess
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
+from kernel_gym.hardware.ascend_sim.operations import SUFFIX
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
 from kernel_gym.hardware.bundles.runner import BundleRunner
@@ -238,7 +239,8 @@ class AscendSim:
 
     def _request(self, build: Build, inputs: Inputs) -> str:
         signature = inputs.signature
-        lines = ["run", f"so {build.artifact}", f"mode {'records' if inputs.values is None else 'compute'}"]
+        lines = ["run", f"so {build.artifact}", f"operations {build.artifact}{SUFFIX}"]
+        lines += [f"mode {'records' if inputs.values is None else 'compute'}"]
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget * inputs.effort}"]
         lines += [f"trace {self._trace}"] if self._trace else []

@@ -22,7 +22,7 @@ namespace {
 const std::map<std::string, Kind> KINDS = {
     {"launch_begin", Kind::LaunchBegin}, {"launch_end", Kind::LaunchEnd}, {"core_begin", Kind::CoreBegin},
     {"core_resume", Kind::CoreResume}, {"core_end", Kind::CoreEnd}, {"vector", Kind::Vector},
-    {"copy_in", Kind::CopyIn}, {"copy_out", Kind::CopyOut}, {"scalar_blocks", Kind::ScalarBlocks},
+    {"copy_in", Kind::CopyIn}, {"copy_out", Kind::CopyOut}, {"plain_code", Kind::PlainCode},
     {"scalar_local", Kind::ScalarLocal}, {"scalar_global", Kind::ScalarGlobal}, {"overhead", Kind::Overhead},
     {"signal", Kind::Signal}, {"wait", Kind::Wait}, {"barrier", Kind::Barrier}, {"sync_all", Kind::SyncAll},
     {"cube", Kind::Cube}, {"load", Kind::Load}, {"matmul", Kind::Matmul}};
@@ -55,13 +55,13 @@ uint32_t varying(uint32_t access) { return (access * 2654435761u >> 16) % 7; }
 
 struct Loop {
     ScalarLoop loop;
-    std::vector<uint32_t> blocks;  // if they vary
+    std::vector<PlainCode> varied;  // code, if it varies
 };
 
 void add_access(Loop &loop, std::istringstream &words) {
     ScalarLoop::Slot slot{};
     int global = 0, write = 0, dtype = 0;
-    words >> slot.where >> slot.step >> slot.line >> slot.blocks >> global >> write >> dtype;
+    words >> slot.where >> slot.step >> slot.line >> slot.code.cycles >> global >> write >> dtype;
     slot.global = global != 0;
     slot.write = write != 0;
     slot.dtype = static_cast<uint8_t>(dtype);
@@ -71,7 +71,7 @@ void add_access(Loop &loop, std::istringstream &words) {
 void finish(Loop &loop, std::istringstream &words) {
     uint32_t varied = 0;
     words >> loop.loop.count >> loop.loop.core >> varied;
-    for (uint32_t i = 0; varied && i < loop.loop.count; ++i) loop.blocks.push_back(varying(i));
+    for (uint32_t i = 0; varied && i < loop.loop.count; ++i) loop.varied.push_back({0, varying(i)});
 }
 
 struct Script {
@@ -121,7 +121,7 @@ void take_loop_at(size_t record, const Script &script, Sink &sink) {
     const auto found = script.loops.find(record);
     if (found == script.loops.end()) return;
     ScalarLoop loop = found->second.loop;
-    if (!found->second.blocks.empty()) loop.blocks = found->second.blocks.data();
+    if (!found->second.varied.empty()) loop.varied = found->second.varied.data();
     sink.take_loop(loop);
 }
 

@@ -49,7 +49,11 @@ template <class S, class D, RoundMode round> ASC_UNCOUNTED inline D ScalarCast(S
     static_assert(std::is_same_v<S, float> && asc::one_of<D, half, int32_t>,
                   "ScalarCast takes float to half or int32_t");
     const float number = value;
-    if constexpr (std::is_same_v<D, half>) return half(number);
+    if constexpr (std::is_same_v<D, half>) {
+        half result;
+        result.value = asc::half_from(number);
+        return result;
+    }
     const int32_t down = static_cast<int32_t>(number) - (number < static_cast<float>(static_cast<int32_t>(number)));
     const float rest = number - static_cast<float>(down);
     switch (round) {

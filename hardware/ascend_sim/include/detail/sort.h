@@ -67,10 +67,8 @@ ASC_INLINE void GetMrgSortResult(uint16_t &mrgSortList1, uint16_t &mrgSortList2,
 }
 
 // The number of elements of T that `elemCount` pairs take.
-template <class T> ASC_INLINE constexpr uint32_t GetSortLen(const uint32_t elemCount) {
-    return elemCount * 8 / sizeof(T);
-}
-template <class T> ASC_INLINE constexpr uint32_t GetSortOffset(const uint32_t elemOffset) {
+template <class T> inline constexpr uint32_t GetSortLen(const uint32_t elemCount) { return elemCount * 8 / sizeof(T); }
+template <class T> inline constexpr uint32_t GetSortOffset(const uint32_t elemOffset) {
     return elemOffset * 8 / sizeof(T);
 }
 

@@ -100,7 +100,7 @@ using AscendC::SetSysWorkspace;
 
 // The scalar unit's functions: device code has no C library.
 inline namespace asc_builtin {
-ASC_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+inline float sqrt(float x) { return __builtin_sqrtf(x); }
 #define ASC_BUILTIN(T)                                                                                                 \
     ASC_INLINE constexpr T max(T a, T b) { return a > b ? a : b; }                                                     \
     ASC_INLINE constexpr T min(T a, T b) { return a < b ? a : b; }

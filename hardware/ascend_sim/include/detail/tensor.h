@@ -60,11 +60,11 @@ struct ShapeInfo {
     ASC_ELEMENT_OPERATOR(own, &)                                                 \
     ASC_ELEMENT_OPERATOR(own, |)                                                 \
     ASC_ELEMENT_OPERATOR(own, ^)                                                 \
-    ASC_INLINE const own &operator++() const { return *this += T(1); }           \
-    ASC_INLINE const own &operator--() const { return *this -= T(1); }
+    inline const own &operator++() const { return *this += T(1); }               \
+    inline const own &operator--() const { return *this -= T(1); }
 // clang-format on
 #define ASC_ELEMENT_OPERATOR(own, op)                                                                                  \
-    template <class Number> ASC_INLINE const own &operator op## = (const Number &number) const {                       \
+    template <class Number> inline const own &operator op## = (const Number &number) const {                           \
         const T value = *this;                                                                                         \
         return *this = static_cast<T>(value op number);                                                                \
     }

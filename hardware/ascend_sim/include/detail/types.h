@@ -22,7 +22,8 @@
 #define ASCENDC_SIMULATOR 1
 #define __NPU_ARCH__ 2201
 
-// Header code around an API call is not the author's plain code, so it is not counted as basic blocks.
+// Header code around an API call is not the author's plain code, so it is not counted as basic blocks. Functions that
+// only compute are: they cost what the same arithmetic in a kernel costs.
 #define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
 #define ASC_INLINE inline ASC_UNCOUNTED
 
@@ -84,45 +85,41 @@ ASC_UNCOUNTED constexpr uint16_t bfloat_from(float value) {
 
 }  // namespace asc
 
-// 16-bit float.
+// 16-bit float. Its conversions and operators are counted, as plain code is.
 struct half {
     uint16_t value;
     half() = default;
-    ASC_UNCOUNTED constexpr half(float number) : value(asc::half_from(number)) {}
-    ASC_UNCOUNTED constexpr half(double number) : half(static_cast<float>(number)) {}
+    constexpr half(float number) : value(asc::half_from(number)) {}
+    constexpr half(double number) : half(static_cast<float>(number)) {}
     template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
-    ASC_UNCOUNTED constexpr half(Integer number) : half(static_cast<float>(number)) {}
-    ASC_UNCOUNTED constexpr operator float() const { return asc::half_to(value); }
+    constexpr half(Integer number) : half(static_cast<float>(number)) {}
+    constexpr operator float() const { return asc::half_to(value); }
 
 // Two halves give a half; a half combined with another type counts as float.
 #define ASC_HALF_OPERATOR(op)                                                                                          \
-    ASC_UNCOUNTED friend constexpr half operator op(half a, half b) {                                                  \
-        return half(static_cast<float>(a) op static_cast<float>(b));                                                   \
-    }                                                                                                                  \
+    friend constexpr half operator op(half a, half b) { return half(static_cast<float>(a) op static_cast<float>(b)); } \
     template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
-    ASC_UNCOUNTED friend constexpr float operator op(half a, N b) {                                                    \
+    friend constexpr float operator op(half a, N b) {                                                                  \
         return static_cast<float>(a) op static_cast<float>(b);                                                         \
     }                                                                                                                  \
     template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
-    ASC_UNCOUNTED friend constexpr float operator op(N a, half b) {                                                    \
+    friend constexpr float operator op(N a, half b) {                                                                  \
         return static_cast<float>(a) op static_cast<float>(b);                                                         \
     }                                                                                                                  \
-    ASC_UNCOUNTED half &operator op## = (float other) { return *this = half(static_cast<float>(*this) op other); }
+    half &operator op## = (float other) { return *this = half(static_cast<float>(*this) op other); }
     // clang-format off
     ASC_HALF_OPERATOR(+) ASC_HALF_OPERATOR(-) ASC_HALF_OPERATOR(*) ASC_HALF_OPERATOR(/)
 // clang-format on
 #undef ASC_HALF_OPERATOR
-    ASC_UNCOUNTED constexpr half operator-() const { return half(-static_cast<float>(*this)); }
+    constexpr half operator-() const { return half(-static_cast<float>(*this)); }
 };
 
 // Has no arithmetic operators: ToFloat and ToBfloat16 convert.
 struct bfloat16_t {
     uint16_t value;
     bfloat16_t() = default;
-    ASC_UNCOUNTED explicit constexpr bfloat16_t(float number) : value(asc::bfloat_from(number)) {}
-    ASC_UNCOUNTED explicit constexpr operator float() const {
-        return __builtin_bit_cast(float, static_cast<uint32_t>(value) << 16);
-    }
+    explicit constexpr bfloat16_t(float number) : value(asc::bfloat_from(number)) {}
+    explicit constexpr operator float() const { return __builtin_bit_cast(float, static_cast<uint32_t>(value) << 16); }
 };
 
 // Two elements in a byte, the first in its lower half; 4 bits with sign.
@@ -203,11 +200,11 @@ constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL
                    TOTAL_L0C_SIZE = 128 * 1024;
 
 template <class A, class B> struct IsSameType { static constexpr bool value = std::is_same_v<A, B>; };
-template <class T> ASC_INLINE constexpr T AlignUp(T value, T step) { return (value + step - 1) / step * step; }
-template <class T> ASC_INLINE constexpr T DivCeil(T value, T step) { return (value + step - 1) / step; }
-template <class T> ASC_INLINE constexpr T CeilDivision(T value, T step) { return (value + step - 1) / step; }
+template <class T> inline constexpr T AlignUp(T value, T step) { return (value + step - 1) / step * step; }
+template <class T> inline constexpr T DivCeil(T value, T step) { return (value + step - 1) / step; }
+template <class T> inline constexpr T CeilDivision(T value, T step) { return (value + step - 1) / step; }
 
-ASC_INLINE float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
-ASC_INLINE bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }
+inline float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
+inline bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }
 
 }  // namespace AscendC

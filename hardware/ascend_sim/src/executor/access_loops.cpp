@@ -67,27 +67,27 @@ void Executor::access_loop(uint32_t period, uint32_t count, uint32_t varied, asc
     read_words(loop, varied != 0);
     diagnostics_.line = loop.line_before(0);
     looped_accesses_ += count;
-    for (uint32_t i = 0; i < count; ++i) looped_blocks_ += loop.blocks_before(i);
+    for (uint32_t i = 0; i < count; ++i) looped_blocks_ += loop.code_before(i).blocks;
     if (undisturbed(core, loop)) whole_loop(core, loop);
     else
         for (uint32_t i = 0; i < count; ++i) one_access(loop, i);
 }
 
-// The words of each access: the basic blocks before it if they vary, and the value that is written.
+// The words of each access: the plain code before it if it varies, and the value that is written.
 void Executor::read_words(ScalarLoop &loop, bool varied) {
     size_t writes = 0;
     for (uint32_t i = 0; i < loop.period; ++i) writes += loop.slots[i].write ? loop.times(i) : 0;
     words_.resize(writes + (varied ? loop.count : 0));
     if (options_.words) options_.words(words_.data(), words_.size());
     values_.clear();
-    varied_blocks_.clear();
+    varied_code_.clear();
     const uint64_t *word = words_.data();
     if (varied) {
         for (uint32_t i = 0; i < loop.count; ++i) {
-            varied_blocks_.push_back(static_cast<uint32_t>(*word++));
+            varied_code_.push_back(PlainCode::of(*word++));
             if (loop.slot(i).write) values_.push_back(*word++);
         }
-        loop.blocks = varied_blocks_.data();
+        loop.varied = varied_code_.data();
     } else {
         values_ = words_;
     }
@@ -97,7 +97,7 @@ void Executor::read_words(ScalarLoop &loop, bool varied) {
 void Executor::one_access(const ScalarLoop &loop, uint32_t number) {
     const ScalarLoop::Slot &slot = loop.slot(number);
     const uint64_t where = loop.where(number);
-    scalar_blocks(loop.blocks_before(number));
+    plain_code(loop.code_before(number));
     if (!slot.write) return reread(slot.dtype, where, slot.global, slot.line);
     const uint64_t bits = values_[next_value_++];
     if (slot.global) return write_global(slot.dtype, where, bits, slot.line);
@@ -173,7 +173,7 @@ void Executor::whole_loop(Core &core, const ScalarLoop &loop) {
     for (uint32_t i = loop.count - last; i < loop.count; ++i) {
         ScalarLoop::Slot slot = loop.slot(i);
         slot.where = loop.where(i);
-        slot.blocks = loop.blocks_before(i);
+        slot.code = loop.code_before(i);
         history_.push(slot);
     }
     diagnostics_.line = loop.slot(loop.count - 1).line;

@@ -57,11 +57,11 @@ void Executor::wait(uint32_t pipe, uint32_t token) {
     emit(record);
 }
 
-void Executor::scalar_blocks(uint32_t n) {
-    blocks_before_ = n;
-    if (!core_ || n == 0) return;
-    Instr record = instr(Kind::ScalarBlocks, ASC_S);
-    record.a = n;
+void Executor::plain_code(PlainCode code) {
+    code_before_ = code;
+    if (!core_ || code.cycles == 0) return;
+    Instr record = instr(Kind::PlainCode, ASC_S);
+    record.a = code.cycles;
     emit(record);
 }
 

@@ -45,7 +45,7 @@ public:
     Executor &operator=(const Executor &) = delete;
 
     // Basic blocks of plain code that ran on the current core since the last record.
-    void scalar_blocks(uint32_t n);
+    void plain_code(PlainCode code);
     // Accesses in loops, and the basic blocks before them, so far.
     uint64_t looped_accesses() const { return looped_accesses_; }
     uint64_t looped_blocks() const { return looped_blocks_; }
@@ -306,10 +306,10 @@ private:
     std::unordered_map<uint64_t, uint32_t> dirty_lines_;  // lines in the data cache of a core, written by SetValue
     std::string printed_;
     AccessHistory history_;
-    uint32_t blocks_before_ = 0;  // the next access
+    PlainCode code_before_ = {};  // the next access
     uint64_t looped_accesses_ = 0, looped_blocks_ = 0;
     std::vector<uint64_t> words_, values_;  // of the loop at work
-    std::vector<uint32_t> varied_blocks_;
+    std::vector<PlainCode> varied_code_;
     size_t next_value_ = 0;
     InstructionCounts instruction_counts_;
 };

@@ -105,7 +105,7 @@ void Executor::store_local(Core &core, uint32_t dtype, uint32_t space, uint32_t 
 }
 
 void Executor::remember(uint32_t dtype, uint64_t where, bool global, bool write) {
-    history_.push({where, 0, diagnostics_.line, blocks_before_, static_cast<uint8_t>(dtype), global, write});
+    history_.push({where, 0, diagnostics_.line, code_before_, static_cast<uint8_t>(dtype), global, write});
 }
 
 // ---- global --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ constexpr uint32_t ODD = 16, VARIED = 64;
 
 struct Seen {
     uint64_t where, call;  // call: kind, type and line
-    uint32_t blocks;
+    PlainCode code;
 };
 
 Seen seen[KEPT];
@@ -24,7 +24,7 @@ uint32_t pending, first_phase;
 uint64_t first_word;
 uint32_t looped;             // accesses of this loop
 uint32_t shunned, patience;  // periods up to `shunned` are not taken for the next `patience` accesses
-uint32_t odd;                // grows with each access whose number of basic blocks is another than in the period before
+uint32_t odd;                // grows with each access whose plain code is another than in the period before
 bool varied;
 
 uint64_t call_of(const Access &access) {
@@ -39,8 +39,8 @@ bool goes_on(uint64_t where, uint64_t call) {
     return call == before.call && where == before.where + static_cast<uint64_t>(steps[phase]);
 }
 
-void remember(uint64_t where, uint64_t call, uint32_t blocks) {
-    seen[count++ % KEPT] = {where, call, blocks};
+void remember(uint64_t where, uint64_t call, PlainCode code) {
+    seen[count++ % KEPT] = {where, call, code};
     if (count == 0x80000000u) count -= 0x40000000u;  // a multiple of KEPT
     if (!period) return;
     ++looped;
@@ -82,14 +82,14 @@ void end_loop() {
     for (uint32_t &run : runs) run = 0;
 }
 
-void pend(const Access &access, uint32_t blocks) {
+void pend(const Access &access, PlainCode code) {
     const uint32_t words = varied + access.write;
     if (pending == MOST_PENDING || progress.words_head + words - first_word > MOST_WORDS) flush();
     if (pending++ == 0) {
         first_phase = phase;
         first_word = progress.words_head;
     }
-    if (varied) write_word(blocks);
+    if (varied) write_word(code.word());
     if (access.write) write_word(access.bits);
 }
 
@@ -102,23 +102,23 @@ bool take(const Access &access) {
         end_loop();
         return false;
     }
-    const uint32_t blocks = unsent_blocks();
-    if (!varied && blocks != back(period).blocks) {
+    const PlainCode code = unsent_code();
+    if (!varied && code != back(period).code) {
         if ((odd += ODD) < VARIED) return false;  // is sent alone; the loop goes on
         flush();
         varied = true;
     }
     if (odd) --odd;
-    pend(access, blocks);
-    report_blocks(access.line);
-    remember(access.where, call, blocks);
+    pend(access, code);
+    report_code(access.line);
+    remember(access.where, call, code);
     return true;
 }
 
-void sent(const Access &access, uint32_t blocks) {
+void sent(const Access &access, PlainCode code) {
     const uint64_t call = call_of(access);
     if (period && !goes_on(access.where, call)) end_loop();
-    remember(access.where, call, blocks);
+    remember(access.where, call, code);
     if (!period && ring().call.loops) search();
 }
 

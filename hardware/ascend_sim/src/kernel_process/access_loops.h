@@ -7,6 +7,8 @@
 #pragma once
 #include <cstdint>
 
+#include "protocol/plain_code.h"
+
 namespace sim::kernel_process::access_loops {
 
 struct Access {
@@ -19,8 +21,8 @@ struct Access {
 
 // True if the access goes on with the loop; it is then reported as a part of it.
 bool take(const Access &access);
-// Remembers an access that was sent as a record of its own, with the basic blocks before it.
-void sent(const Access &access, uint32_t blocks);
+// Remembers an access that was sent as a record of its own, with the plain code before it.
+void sent(const Access &access, PlainCode code);
 // Sends the accesses that were counted. Every other record is sent after them.
 void flush();
 // Another record than an access was sent: no loop goes on beyond it.

@@ -26,22 +26,24 @@ struct Progress {
     Ring *ring;
     uint64_t head, tail, words_head, words_tail;
     uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them have been reported in records
+    uint64_t cycles, cycles_sent;  // what they cost, likewise
     uint64_t blocks_allowed;
     int32_t line;  // of the last record that named one
 };
 extern Progress progress;
 
-// Basic blocks that ran since the last record.
-inline uint32_t unsent_blocks() {
-    const uint64_t unsent = progress.blocks - progress.blocks_sent;
-    return unsent > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(unsent);
+// Plain code that ran since the last record.
+inline PlainCode unsent_code() {
+    const auto bounded = [](uint64_t n) { return n > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(n); };
+    return {bounded(progress.blocks - progress.blocks_sent), bounded(progress.cycles - progress.cycles_sent)};
 }
-// They are reported with a call in this line.
-inline void report_blocks(int32_t line) {
+// It is reported with a call in this line.
+inline void report_code(int32_t line) {
     progress.blocks_sent = progress.blocks;
+    progress.cycles_sent = progress.cycles;
     if (line > 0) progress.line = line;
 }
-// A slot for the record of a loop, which reports no basic blocks of its own.
+// A slot for the record of a loop, which reports no plain code of its own.
 Record *claim_loop(int32_t line);
 
 void await_words();

@@ -37,13 +37,13 @@ void await_room(const std::atomic<uint64_t> &read, uint64_t written, uint64_t *t
     }
 }
 
-Record *next_record(uint16_t op, int32_t line, uint32_t blocks_before) {
+Record *next_record(uint16_t op, int32_t line, PlainCode code) {
     if (progress.head - progress.tail >= Ring::SLOTS)
         await_room(progress.ring->tail, progress.head, &progress.tail, Ring::SLOTS);
     Record *record = &progress.ring->records[progress.head % Ring::SLOTS];
     record->op = op;
     record->line = line;
-    record->blocks = blocks_before;
+    record->code = code;
     return record;
 }
 
@@ -66,8 +66,8 @@ int32_t current_line() { return progress.line; }
 Record *claim(uint16_t op, int32_t line) {
     pointers::flush();
     access_loops::flush();
-    Record *record = next_record(op, line, unsent_blocks());
-    report_blocks(line);
+    Record *record = next_record(op, line, unsent_code());
+    report_code(line);
     if (!scalar_access(op)) {
         forget_blocks();
         access_loops::forget();
@@ -75,7 +75,7 @@ Record *claim(uint16_t op, int32_t line) {
     return record;
 }
 
-Record *claim_loop(int32_t line) { return next_record(OP_access_loop, line, 0); }
+Record *claim_loop(int32_t line) { return next_record(OP_access_loop, line, {}); }
 
 void await_words() { await_room(progress.ring->words_tail, progress.words_head, &progress.words_tail, Ring::WORDS); }
 
@@ -127,7 +127,10 @@ using namespace sim::kernel_process;
 // The compiler puts a call of this at the start of every basic block of kernel code.
 ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
     const uint64_t where = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - code_base;
-    if (where < Ring::COVERED_BYTES) progress.ring->covered[where / 64] |= 1ull << (where % 64);
+    if (where < Ring::COVERED_BYTES) {
+        progress.ring->covered[where / 64] |= 1ull << (where % 64);
+        progress.cycles += progress.ring->cycles[where];
+    }
     if (++progress.blocks > progress.blocks_allowed) {
         claim(OP_budget_spent, 0);
         send();

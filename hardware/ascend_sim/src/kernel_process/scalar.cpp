@@ -109,9 +109,9 @@ using sim::kernel_process::access_loops::Access;
 // Reports a read that a kept block serves.
 static void reread(const Access &access) {
     if (access_loops::take(access)) return;
-    const uint32_t blocks = unsent_blocks();
+    const auto code = unsent_code();
     wire::reread(access.dtype, access.where, access.global, access.line);
-    access_loops::sent(access, blocks);
+    access_loops::sent(access, code);
 }
 
 template <class Args>
@@ -121,9 +121,9 @@ static uint64_t read(const Access &access, bool may_be_kept, uint16_t op, const 
         reread(access);
         return bits_in(way->block, access.where, access.dtype);
     }
-    const uint32_t blocks = unsent_blocks();
+    const auto code = unsent_code();
     const asc_block &answer = ask_for(op, args, access.line);
-    access_loops::sent(access, blocks);
+    access_loops::sent(access, code);
     return bits_in(keep(access.global, access.dtype, access.where, answer), access.where, access.dtype);
 }
 
@@ -143,9 +143,9 @@ extern "C" void asc_set_local(uint32_t dtype, asc_local tensor, uint64_t index, 
     pointers::flush();
     const Access access = {place(tensor, index * width(dtype)), dtype, false, true, bits, line};
     if ((index + 1) * width(dtype) > tensor.bytes || !access_loops::take(access)) {
-        const uint32_t blocks = unsent_blocks();
+        const auto code = unsent_code();
         wire::write_local(dtype, tensor, index, bits, line);
-        access_loops::sent(access, blocks);
+        access_loops::sent(access, code);
     }
     patch(false, access.where, bits, width(dtype));
 }
@@ -154,9 +154,9 @@ extern "C" void asc_set_global(uint32_t dtype, asc_global address, uint64_t bits
     pointers::flush();
     const Access access = {address, dtype, true, true, bits, line};
     if (!access_loops::take(access)) {
-        const uint32_t blocks = unsent_blocks();
+        const auto code = unsent_code();
         wire::write_global(dtype, address, bits, line);
-        access_loops::sent(access, blocks);
+        access_loops::sent(access, code);
     }
     patch(true, address, bits, width(dtype));
 }

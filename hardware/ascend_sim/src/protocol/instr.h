@@ -19,7 +19,7 @@ enum class Kind : uint8_t {
     Vector,        // pipe V: op, repeats, operands
     CopyIn,        // pipe MTE2: global -> on-chip
     CopyOut,       // pipe MTE3 (or FIX): on-chip -> global
-    ScalarBlocks,  // pipe S: a = basic blocks of plain code that ran since the last record
+    PlainCode,     // pipe S: a = cycles of plain code that ran since the last record
     ScalarLocal,   // pipe S: one on-chip scalar access; a = address, b = 1 for a write
     ScalarGlobal,  // pipe S: one global scalar access; gm = address, b = 1 for a write
     Overhead,      // pipe S: a call that costs issue time only; op = the Call
@@ -103,8 +103,8 @@ struct Sink {
             const ScalarLoop::Slot &slot = loop.slot(i);
             Instr instr{};
             instr.core = loop.core;
-            if ((instr.a = loop.blocks_before(i))) {
-                instr.kind = Kind::ScalarBlocks;
+            if ((instr.a = loop.code_before(i).cycles)) {
+                instr.kind = Kind::PlainCode;
                 instr.line = loop.line_before(i);
                 take(instr);
             }

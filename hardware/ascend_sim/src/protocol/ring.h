@@ -14,6 +14,7 @@
 
 #include "../../include/abi.h"
 #include "../../../host/include/kernel_gym.h"
+#include "plain_code.h"
 
 namespace sim {
 
@@ -27,9 +28,8 @@ enum : uint16_t { OP_strayed = 0xfffd, OP_budget_spent = 0xfffe, OP_gave_up = 0x
 struct Record {
     uint16_t op;
     uint16_t reserved;
-    uint32_t blocks;  // basic blocks of plain code since the last record
     int32_t line;
-    uint32_t reserved2;
+    PlainCode code;  // since the last record
     alignas(8) uint8_t payload[ASC_PAYLOAD];
     uint64_t reserved3;
 };
@@ -65,6 +65,7 @@ struct Ring {
     char error[160];             // why the kernel process failed before the call
     CallArguments call;
     uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
+    uint32_t cycles[COVERED_BYTES];        // what a basic block that started there costs
     alignas(64) Record records[SLOTS];
     uint64_t words[WORDS];  // what loops of scalar accesses write
 };

@@ -1,8 +1,11 @@
 #include "request.h"
 
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <stdexcept>
+
+#include "protocol/ring.h"
 
 namespace sim {
 namespace {
@@ -30,6 +33,16 @@ std::string rest_of(std::istringstream &words) {
     return text;
 }
 
+std::vector<BlockOperations> read_operations(const std::string &path) {
+    std::ifstream file(path);
+    std::vector<BlockOperations> blocks;
+    for (BlockOperations block;
+         file >> block.where >> block.branches >> block.integer >> block.floats >> block.divisions;)
+        if (block.where < Ring::COVERED_BYTES) blocks.push_back(block);
+    if (!file.eof()) throw std::runtime_error("cannot read it");
+    return blocks;
+}
+
 bool read_mode(std::istringstream &words) {
     const auto mode = read<std::string>(words);
     if (mode != "compute" && mode != "records") throw std::runtime_error("mode is compute or records");
@@ -52,6 +65,7 @@ TensorRequest read_tensor(std::istringstream &words) {
 void read_line(Request &request, const std::string &key, std::istringstream &words) {
     if (key == "run") return;
     if (key == "so") request.code = rest_of(words);
+    else if (key == "operations") request.operations = read_operations(rest_of(words));
     else if (key == "mode") request.compute = read_mode(words);
     else if (key == "poison") request.poison = static_cast<uint8_t>(read<unsigned>(words));
     else if (key == "auto_sync") request.auto_sync = read<unsigned>(words) != 0;

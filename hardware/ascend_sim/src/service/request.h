@@ -15,8 +15,12 @@ struct TensorRequest {
     std::vector<int64_t> shape;
 };
 
+// What a basic block computes; `where` is the return address of its call of the counter, from the start of the code.
+struct BlockOperations { uint32_t where, branches, integer, floats, divisions; };
+
 struct Request {
     std::string code;                                      // path of the shared object
+    std::vector<BlockOperations> operations;               // of its basic blocks
     bool compute = true, auto_sync = false, keep = false;  // keep: outputs hold what was sent
     bool loops = true;                                     // of scalar accesses are sent as loops
     uint8_t poison = 165;

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -169,7 +170,17 @@ void Session::prepare_ring(const Chip &chip) {
     ring_.device_sleeps = ring_.kernel_sleeps = ring_.kernel_asks = ring_.answers = ring_.stop = 0;
     std::memset(ring_.error, 0, sizeof ring_.error);
     std::memset(ring_.covered, 0, sizeof ring_.covered);
+    price_code(chip);
     fill_call(chip);
+}
+
+// Prices of an earlier kernel stay where this one has no basic block.
+void Session::price_code(const Chip &chip) {
+    const auto &price = chip.scalar;
+    for (const BlockOperations &block : request_.operations)
+        ring_.cycles[block.where] =
+            static_cast<uint32_t>(std::ceil(block.branches * price.block + block.integer * price.integer +
+                                            block.floats * price.floats + block.divisions * price.division));
 }
 
 void Session::prepare_cache(const Chip &chip) {
@@ -225,14 +236,14 @@ bool Session::drain(Executor &executor, End *end) {
     while (tail_ != head) {
         const Record record = ring_.records[tail_ % Ring::SLOTS];
         ring_.tail.store(++tail_, std::memory_order_release);
-        spent_ += cost_of(record.op) + record.blocks;
+        spent_ += cost_of(record.op) + record.code.blocks;
         if (record.line > 0) line_ = record.line;
         if (spent_ + spent_in_loops(executor) > request_.budget || record.op == OP_budget_spent) {
             *end = End::Budget;
             return true;
         }
         if (record.op == OP_strayed) throw strayed();
-        executor.scalar_blocks(record.blocks);
+        executor.plain_code(record.code);
         execute(executor, record);
         if (record.op == OP_returned) {
             *end = End::Returned;

@@ -31,6 +31,7 @@ private:
 
     void prepare_ring(const Chip &chip);
     void prepare_cache(const Chip &chip);
+    void price_code(const Chip &chip);
     void fill_call(const Chip &chip);
     End follow(Executor &executor);
     // Executes the records in the ring; true if the run has ended.

@@ -126,6 +126,9 @@ void read_control(Reader &from, Figures &to) {
     from.read("launch.event_cycles", to.launch.event_cycles);
     from.read("scalar.issue", to.scalar.issue);
     from.read("scalar.block", to.scalar.block);
+    from.read("scalar.integer", to.scalar.integer);
+    from.read("scalar.float", to.scalar.floats);
+    from.read("scalar.division", to.scalar.division);
     from.read("scalar.local", to.scalar.local);
     from.read("scalar.load_use", to.scalar.load_use);
     from.read("scalar.global_hit", to.scalar.global_hit);

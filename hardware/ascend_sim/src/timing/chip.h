@@ -45,7 +45,10 @@ enum class Basic : uint8_t { Cast, Compare, Select, Index, Brcb, Gather, GatherM
 struct Figures {
     double clock_mhz, vector_cores, cube_cores, ub_bytes, l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes;
     struct { double base_us, core_us, cube_us, block_cycles, sync_cycles, event_cycles; } launch;
-    struct { double issue, block, local, load_use, global_hit, global_miss, cache_bytes, queue_depth; } scalar;
+    struct {
+        double issue, block, integer, floats, division, local, load_use, global_hit, global_miss, cache_bytes,
+            queue_depth;
+    } scalar;
     std::array<double, CALLS> call;
     struct {
         double hbm_gbs, hbm_write, hbm_core_gbs, l2_gbs, l2_core_gbs, l1_core_gbs, write_core_gbs, atomic, l2_bytes,

@@ -38,8 +38,8 @@ void Totals::add(const Totals &other) {
 }
 
 Timeline::Timeline(const Chip &chip, L2 &l2)
-    : chip_(chip), costs_(chip_), l2_(l2), issue_(ticks(chip.scalar.issue)), block_(ticks(chip.scalar.block)),
-      local_(ticks(chip.scalar.local)), load_use_(ticks(chip.scalar.load_use)), hit_(ticks(chip.scalar.global_hit)),
+    : chip_(chip), costs_(chip_), l2_(l2), issue_(ticks(chip.scalar.issue)), local_(ticks(chip.scalar.local)),
+      load_use_(ticks(chip.scalar.load_use)), hit_(ticks(chip.scalar.global_hit)),
       miss_(ticks(chip.scalar.global_miss)), copy_issue_(ticks(chip.copy.issue)), copy_burst_(ticks(chip.copy.burst)),
       copy_page_(ticks(chip.copy.page)), copy_turn_(ticks(chip.copy.turn)), latency_(ticks(chip.copy.latency)),
       write_latency_(ticks(chip.copy.write_latency)), fix_latency_(ticks(chip.cube.fix_latency)),
@@ -72,7 +72,7 @@ void Timeline::take(const Instr &instr) {
         case Kind::Vector: return vector(at, instr);
         case Kind::CopyIn: return copy(at, instr, false);
         case Kind::CopyOut: return copy(at, instr, true);
-        case Kind::ScalarBlocks: return scalar(at, instr.line, block_ * instr.a);
+        case Kind::PlainCode: return scalar(at, instr.line, CYCLE * instr.a);
         case Kind::ScalarLocal: return local_scalar(at, instr.line, instr.b != 0);
         case Kind::ScalarGlobal: return global_scalar(at, instr.line, instr.gm);
         case Kind::Overhead: return scalar(at, instr.line, costs_.overhead(instr.op));

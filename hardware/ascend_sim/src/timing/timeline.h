@@ -116,7 +116,7 @@ private:
     std::unordered_map<uint32_t, Moment> shared_tokens_;
     std::vector<LineTime> lines_;
     std::unique_ptr<Trace> trace_;
-    Ticks issue_, block_, local_, load_use_, hit_, miss_, copy_issue_, copy_burst_, copy_page_, copy_turn_, latency_,
+    Ticks issue_, local_, load_use_, hit_, miss_, copy_issue_, copy_burst_, copy_page_, copy_turn_, latency_,
         write_latency_, fix_latency_, hbm_write_, sync_, event_;
 };
 

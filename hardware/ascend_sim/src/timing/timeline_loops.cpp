@@ -45,7 +45,7 @@ void Timeline::take_loop(const ScalarLoop &loop) {
         period(at, loop, done * loop.period, loop.period);
         ++done;
         const ScalarTime after(at);
-        if (loop.blocks || after.ahead != before.ahead || after.misses != before.misses) continue;
+        if (loop.varied || after.ahead != before.ahead || after.misses != before.misses) continue;
         const uint32_t times = periods_in_lines(loop, done);
         again(at, loop, before, times);
         done += times;
@@ -56,9 +56,9 @@ void Timeline::take_loop(const ScalarLoop &loop) {
 void Timeline::period(Core &at, const ScalarLoop &loop, uint32_t first, uint32_t count) {
     for (uint32_t i = first; i < first + count; ++i) {
         const ScalarLoop::Slot &slot = loop.slot(i);
-        if (const uint32_t blocks = loop.blocks_before(i)) {
+        if (const uint32_t cycles = loop.code_before(i).cycles) {
             ++records_;
-            scalar(at, loop.line_before(i), block_ * blocks);
+            scalar(at, loop.line_before(i), CYCLE * cycles);
         }
         ++records_;
         if (slot.global) global_scalar(at, slot.line, loop.where(i));
@@ -77,7 +77,7 @@ void Timeline::again(Core &at, const ScalarLoop &loop, const ScalarTime &before,
     records_ += (after.instructions - before.instructions) * times;
     for (uint32_t i = 0; i < loop.period; ++i) {
         const ScalarLoop::Slot &slot = loop.slots[i];
-        spend(loop.line_before(i), ASC_S, block_ * slot.blocks * times);
+        spend(loop.line_before(i), ASC_S, CYCLE * slot.code.cycles * times);
         spend(slot.line, ASC_S, (slot.global ? hit_ : local_) * times);
     }
 }

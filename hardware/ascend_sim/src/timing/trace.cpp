@@ -35,7 +35,7 @@ const char *instruction_name(const Instr &instr) {
         case Kind::Vector: return vector_name(instr);
         case Kind::CopyIn: return "copy_in";
         case Kind::CopyOut: return "copy_out";
-        case Kind::ScalarBlocks: return "code";
+        case Kind::PlainCode: return "code";
         case Kind::ScalarLocal: return "local_access";
         case Kind::ScalarGlobal: return "global_access";
         case Kind::Cube: return "mmad";

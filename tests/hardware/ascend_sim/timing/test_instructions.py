@@ -150,7 +150,7 @@ def test_every_operation_of_a_family_costs_its_repeats(family: str, tmp_path: Pa
 
 def test_more_cores_cost_their_launch() -> None:
     one, all_cores, cube = (
-        time(launch([["scalar_blocks a=1"]] * cores, kind))["latency_us"] for cores, kind in ((1, 0), (48, 0), (1, 1))
+        time(launch([["plain_code a=1"]] * cores, kind))["latency_us"] for cores, kind in ((1, 0), (48, 0), (1, 1))
     )
     assert one < all_cores
     assert one < cube

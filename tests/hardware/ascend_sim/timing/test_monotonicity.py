@@ -71,7 +71,7 @@ records = st.one_of(
     st.builds(lambda pipe, token: record("signal", pipe=pipe, token=token), pipes, tokens),
     st.builds(lambda pipe, token: record("wait", pipe=pipe, token=token), st.one_of(pipes, st.just(0)), tokens),
     st.sampled_from([record("barrier", pipe=ALL), record("barrier", pipe=V), record("scalar_local")]),
-    st.builds(lambda n: record("scalar_blocks", "a", a=n), st.integers(1, 200)),
+    st.builds(lambda n: record("plain_code", "a", a=n), st.integers(1, 200)),
     st.builds(lambda at: record("scalar_global", gm=X + at), places),
 )  # fmt: skip
 blocks = st.lists(records, min_size=1, max_size=20)

@@ -44,7 +44,7 @@ def test_many_cores_on_little_data_lose_to_few() -> None:
 
 def test_a_scalar_loop_is_far_slower_than_vector_instructions() -> None:
     elements = 16 * KB
-    turn = ["scalar_local", "scalar_local", "scalar_local", "scalar_blocks a=3"]
+    turn = ["scalar_local", "scalar_local", "scalar_local", "plain_code a=3"]
     scalar = latency(launch([[copy_in(X, 4 * elements), *turn * elements]]))
     vectors = latency(launch([[copy_in(X, 4 * elements), vector(0, elements // 64)]]))
     assert scalar > 20 * vectors

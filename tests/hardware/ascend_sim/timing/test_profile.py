@@ -62,8 +62,12 @@ CASES: dict[str, tuple[list[str], str, str]] = {
         "vector",
         "bank conflicts",
     ),
-    "element by element": (launch(["scalar_local line=12"] * 9000 for _ in range(48)), "scalar", "line 12"),
-    "plain code": (launch(["scalar_blocks a=60000"] for _ in range(48)), "scalar", "plain code"),
+    "element by element": (
+        launch(["access 0 4 12 0 0 0 0", f"loop 18000 {core} 0"] for core in range(48)),
+        "scalar",
+        "line 12",
+    ),
+    "plain code": (launch(["plain_code a=60000"] for _ in range(48)), "scalar", "plain code"),
     "global scalars": (
         launch([f"scalar_global gm={X + 64 * i}" for i in range(300)] for _ in range(48)),
         "scalar",

@@ -36,7 +36,7 @@ records = st.one_of(
     ),
     st.builds(signal, st.sampled_from([V, MTE2, MTE3]), st.integers(0, 5)),
     st.builds(wait, st.sampled_from([0, V, MTE2, MTE3]), st.integers(0, 5)),
-    st.sampled_from([f"barrier pipe={ALL}", f"barrier pipe={V}", "scalar_blocks a=9", "scalar_local", "overhead op=2"]),
+    st.sampled_from([f"barrier pipe={ALL}", f"barrier pipe={V}", "plain_code a=9", "scalar_local", "overhead op=2"]),
     st.integers(0, 40).map(lambda i: f"scalar_global gm={X + 16 * i}"),
 )
 bodies = st.lists(records, min_size=1, max_size=30)
@@ -61,7 +61,7 @@ def test_more_bytes_are_never_faster(pieces: int, more: int, cores: int) -> None
 @given(bodies, st.data())
 def test_one_more_instruction_is_never_faster(body: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(body)))
-    extra = data.draw(st.sampled_from([vector(0, 4), "scalar_local", "scalar_blocks a=3", "overhead op=2"]))
+    extra = data.draw(st.sampled_from([vector(0, 4), "scalar_local", "plain_code a=3", "overhead op=2"]))
     assert latency(launch([body])) <= latency(launch([[*body[:place], extra, *body[place:]]])) * SLACK
 
 

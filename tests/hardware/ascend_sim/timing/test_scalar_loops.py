@@ -14,7 +14,7 @@ STEPS = [0, 1, 2, 4, 4, 4, 8, 12, 32, 60, 64, 68, 100, 4096, 1 << 20]
 
 
 def access(draw: random.Random) -> str:
-    """One access of a period: address, step, line, basic blocks, global, write, element type."""
+    """One access of a period: address, step, line, cycles of plain code, global, write, element type."""
     space = draw.choice([LOCAL, GLOBAL])
     step = draw.choice(STEPS) * draw.choice([1, 1, 1, -1])
     where = draw.choice([X, Y, Z]) + (1 << 34) + 4 * draw.randrange(4096) if space else 4 * draw.randrange(16384)
@@ -40,7 +40,7 @@ def program(seed: int) -> list[str]:
         "scalar_local",
         "scalar_local b=1",
         f"scalar_global gm={Y}",
-        "scalar_blocks a=3",
+        "plain_code a=3",
     ]
     for _ in range(12):
         core = draw.randrange(2)
@@ -60,7 +60,8 @@ def test_a_loop_takes_the_time_of_its_accesses(seed: int) -> None:
 
 def test_a_loop_costs_as_much_as_its_waits() -> None:
     """In each period a write waits for the read before it: 4 + 20 + 4 cycles, and 2 of plain code."""
-    profile = chip.load("910B1").changed(clock_mhz=1000, launch__base_us=0, launch__core_us=0, scalar__block=1)
+    accesses = {"scalar__local": 4, "scalar__load_use": 20}
+    profile = chip.load("910B1").changed(clock_mhz=1000, launch__base_us=0, launch__core_us=0, **accesses)
     lines = ["launch_begin a=1 b=0", "core_begin core=0", "access 0 4 7 2 0 0 0", "access 4096 4 7 0 0 1 0"]
     lines += ["loop 2000 0 0", "core_end core=0", "launch_end"]
     report = time(lines, profile)

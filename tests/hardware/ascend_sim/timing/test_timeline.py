@@ -39,7 +39,6 @@ ROUND = chip.load("910B1").changed(
     launch__block_cycles=0,
     launch__sync_cycles=0,
     scalar__issue=0,
-    scalar__block=1,
     scalar__local=11,
     scalar__global_hit=10,
     scalar__global_miss=300,
@@ -216,7 +215,7 @@ def test_barriers_wait_for_results() -> None:
 
 def test_the_scalar_unit_issues_everything() -> None:
     issuing = ROUND.changed(scalar__issue=1)
-    assert ns(one("scalar_blocks a=50", vector(RELU, 10)), issuing) == 50 + 1 + 33
+    assert ns(one("plain_code a=50", vector(RELU, 10)), issuing) == 50 + 1 + 33
     assert ns(one(*["scalar_local"] * 10)) == 110
 
 
@@ -297,7 +296,7 @@ def test_the_sum_of_a_row_costs_half_of_its_repeats() -> None:
 
 def test_a_full_queue_holds_the_scalar_unit() -> None:
     shallow = ROUND.changed(scalar__queue_depth=2)
-    report = time(one(*[vector(RELU, 77)] * 4, "scalar_blocks a=1"), shallow)
+    report = time(one(*[vector(RELU, 77)] * 4, "plain_code a=1"), shallow)
     assert report["waits"]["S<-V"] == pytest.approx(0.100)
 
 

@@ -1,0 +1,304 @@
+"""Counts the operations of plain code in each basic block of a compiled kernel.
+
+The compiler calls a counter at the start of every basic block. Its dump of the intermediate form (GIMPLE), written
+right after it has inserted these calls, says what each block computes. There the form is still the same for every
+machine: only the order in which the arguments of a call are computed differs. The blocks of a function lie in the
+object file in the order of the dump, so the calls of the counter, which the linker lists as relocations, tell the
+address of each block.
+
+The prices of operations are figures of the chip profile (`scalar` in `chips/base.yaml`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from elftools.elf.elffile import ELFFile
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware import symbols
+
+DUMP = "kernel.gimple"
+#: The file of operations has the name of the object file and this.
+SUFFIX = ".operations"
+#: Flags that make the compiler write the dump and the linker keep the relocations.
+FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}", "-Wl,--emit-relocs")
+
+_COUNTER = "__sanitizer_cov_trace_pc"
+#: Elf64_Rela. On both supported machines a call ends four bytes after the place that its relocation names.
+_RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+_CALL_BYTES = 4
+
+#: Statements that move or name a value, or read its bits as another type.
+_MOVES = frozenset(
+    [
+        "integer_cst",
+        "real_cst",
+        "string_cst",
+        "ssa_name",
+        "var_decl",
+        "parm_decl",
+        "result_decl",
+        "const_decl",
+        "component_ref",
+        "mem_ref",
+        "array_ref",
+        "bit_field_ref",
+        "addr_expr",
+        "constructor",
+        "nop_expr",
+        "convert_expr",
+        "view_convert_expr",
+        "paren_expr",
+        "obj_type_ref",
+    ]
+)
+_DIVISIONS = frozenset(f"{kind}_{what}_expr" for kind in ("trunc", "ceil", "floor", "round") for what in ("div", "mod"))
+_CONVERSIONS = frozenset({"float_expr", "fix_trunc_expr"})
+_COMPARISONS = frozenset(
+    f"{relation}_expr"
+    for relation in [
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+        "ltgt",
+        "unlt",
+        "unle",
+        "ungt",
+        "unge",
+        "uneq",
+        "ordered",
+        "unordered",
+    ]
+)
+#: Calls of the compiler's own that compute nothing, and those of the headers that are one operation.
+_FREE_CALLS = frozenset(
+    [
+        ".DEFERRED_INIT",
+        "__builtin_expect",
+        "__builtin_unreachable",
+        "__builtin_memcpy",
+        "__builtin_memmove",
+        "__builtin_memset",
+        "__builtin_memcmp",
+    ]
+)
+_SCALAR_CALLS = frozenset({"min", "max", "abs"})
+_CONVERTING_CALLS = frozenset({"half_to", "half_from", "bfloat_from", "ScalarCast"})
+#: A division by a constant is a multiplication and a shift.
+_BY_CONSTANT = 2
+
+_INTEGER_WORDS = frozenset(
+    ["unsigned", "signed", "int", "long", "short", "char", "bool", "sizetype", "ssizetype", "bitsizetype"]
+)
+_INTEGERS = frozenset(
+    [
+        *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+        *["size_t", "ptrdiff_t", "uintptr_t", "intptr_t", "wchar_t", "char16_t", "char32_t", "byte", "TEventID"],
+    ]
+)
+_QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
+_ALIASES = (
+    re.compile(r"\busing\s+(?P<name>\w+)\s*=\s*(?P<type>[^;{}()]+);"),
+    re.compile(r"\btypedef\s+(?P<type>[^;{}()]+?)\s*\b(?P<name>\w+)\s*;"),
+    re.compile(r"\b(?P<type>enum)\s+(?:class\s+|struct\s+)?(?P<name>\w+)"),
+)
+_FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
+_VARIABLE = re.compile(r"^  (\S.*?) ([\w.$]+);$", re.MULTILINE)
+_PARAMETER = re.compile(r"([^,(]+?) ([\w$]+)(?=[,)])")
+_VERSION = re.compile(r"_\d+(?:\(D\))?$")
+_LITERAL = re.compile(r"-?\d[\d.]*(e[+-]\d+)?$")
+_INDEXED = re.compile(r"\[(?![\d(])")
+
+
+@dataclass
+class Operations:
+    """What a basic block computes: numbers of operations by their price."""
+
+    branches: int = 0
+    integer: int = 0
+    float: int = 0
+    divisions: int = 0
+
+
+def count(target: Path, source: str, kernel: ELFFile) -> None:
+    """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
+
+    Args:
+        target: The path of the object file; the dump lies beside it.
+        source: The kernel's text, which says what its own names of types mean.
+        kernel: The object file.
+
+    Raises:
+        InfrastructureError: If the dump does not fit the object file.
+    """
+    blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), aliases(source))
+    lines = [
+        f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
+        for where, each in _placed(kernel, blocks)
+    ]
+    target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
+
+
+def aliases(source: str) -> dict[str, bool]:
+    """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
+    meanings = [(match["name"], match["type"]) for pattern in _ALIASES for match in pattern.finditer(source)]
+    known: dict[str, bool] = {}
+    for _ in range(len(meanings)):
+        resolved: dict[str, bool] = {}
+        for name, meaning in meanings:
+            resolved[name] = resolved.get(name, False) or (meaning != "enum" and _is_float(meaning, known))
+        if resolved == known:
+            break
+        known = resolved
+    return known
+
+
+def read_dump(dump: str, names: Mapping[str, bool]) -> dict[str, list[Operations]]:
+    """Return the operations of each counted basic block of each function, in the order of the dump."""
+    pieces = _FUNCTION.split(dump)
+    return {name: _blocks(text, names) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+
+def _blocks(text: str, names: Mapping[str, bool]) -> list[Operations]:
+    head, _, body = text.partition("<bb ")
+    function = _Function(head, names)
+    blocks: list[Operations] = []
+    for line in body.splitlines():
+        kind, _, rest = line.strip().partition(" <")
+        if not kind.startswith("gimple_"):
+            continue
+        fields = rest.split(", ")
+        if kind == "gimple_call" and fields[0].startswith(f"__builtin_{_COUNTER}"):
+            blocks.append(Operations())
+        elif blocks:
+            function.add(blocks[-1], kind, fields)
+    return blocks
+
+
+class _Function:
+    """The types of a function's variables, which decide whether an operation is one of floating point."""
+
+    def __init__(self, head: str, names: Mapping[str, bool]) -> None:
+        self._names = names
+        signature, _, variables = head.partition("\n{\n")
+        declared = [*_PARAMETER.findall(signature.rpartition("\n")[2]), *_VARIABLE.findall(variables)]
+        self._types: dict[str, set[str]] = {}
+        for meaning, name in declared:
+            self._types.setdefault(name, set()).add(_QUALIFIERS.sub("", meaning).strip())
+
+    def add(self, block: Operations, kind: str, fields: list[str]) -> None:
+        """Add the operations of a statement to those of its block."""
+        if kind == "gimple_assign":
+            self._add_assignment(block, fields)
+        elif kind == "gimple_cond":
+            block.branches += 1
+            if fields[2] != "0" or self._meanings(fields[1]) != {"bool"}:  # a truth value is not compared again
+                self._add_operation(block, fields[1:3])
+        elif kind == "gimple_switch":
+            block.branches += 1
+            block.integer += sum(field.startswith("case ") for field in fields).bit_length()
+        elif kind == "gimple_call":
+            self._add_call(block, fields)
+
+    def _add_assignment(self, block: Operations, fields: list[str]) -> None:
+        code, result, *operands = fields
+        block.integer += sum(len(_INDEXED.findall(field)) for field in fields[1:])
+        if code in _MOVES:
+            return
+        if code in _DIVISIONS and _LITERAL.match(operands[1]):
+            block.integer += _BY_CONSTANT
+        elif code in _DIVISIONS or code == "rdiv_expr":
+            block.divisions += 1
+        elif code in _CONVERSIONS:
+            block.float += 1
+        else:
+            self._add_operation(block, operands[:2] if code in _COMPARISONS else [result, *operands[:2]])
+
+    def _add_call(self, block: Operations, fields: list[str]) -> None:
+        name = fields[0].rstrip("> ")
+        if name == "operator[]":
+            block.integer += 1
+        elif name in _CONVERTING_CALLS:
+            block.float += 1
+        elif name in _SCALAR_CALLS:
+            self._add_operation(block, fields[1:2])
+        elif name.startswith(("__builtin_", ".")) and name not in _FREE_CALLS:
+            block.divisions += 1  # a root: kernels may call no other function of the compiler
+
+    def _add_operation(self, block: Operations, operands: Iterable[str]) -> None:
+        if self._computes_float(operands):
+            block.float += 1
+        else:
+            block.integer += 1
+
+    def _computes_float(self, operands: Iterable[str]) -> bool:
+        """Return whether operands of one type are floating-point; they are if their type has no known meaning."""
+        for operand in operands:
+            literal = _LITERAL.match(operand)
+            if literal:
+                return literal[1] is not None
+            known = {_known(meaning, self._names) for meaning in self._meanings(operand)}
+            if len(known) == 1 and None not in known:
+                return True in known
+        return True
+
+    def _meanings(self, operand: str) -> set[str]:
+        """Return the types of the variables of this name: several if scopes use it for different ones."""
+        return self._types.get(operand) or self._types.get(_VERSION.sub("", operand), set())
+
+
+def _is_float(meaning: str, names: Mapping[str, bool]) -> bool:
+    return _known(meaning, names) is not False
+
+
+def _known(meaning: str, names: Mapping[str, bool]) -> bool | None:
+    """Return whether a type is floating-point, or None if its name has no known meaning."""
+    if _is_pointer(meaning) or meaning.startswith("<unnamed-"):
+        return False
+    plain = _QUALIFIERS.sub("", meaning).strip()
+    if plain in ("float", "double", "long double", "float32_t"):
+        return True
+    if plain in _INTEGERS or _INTEGER_WORDS.issuperset(plain.split()):
+        return False
+    return names.get(plain.removeprefix("enum "))
+
+
+def _is_pointer(meaning: str) -> bool:
+    return "*" in meaning or "&" in meaning
+
+
+def _placed(elf: ELFFile, blocks: Mapping[str, list[Operations]]) -> list[tuple[int, Operations]]:
+    """Return the return address of each call of the counter, in order, with the operations of its block."""
+    table = list(symbols.of(elf, ".symtab"))
+    calls = _calls(elf, [number for number, symbol in enumerate(table) if symbol.name == _COUNTER])
+    placed: dict[int, Operations] = {}
+    for symbol in table:
+        expected = blocks.get(symbol.name, []) if symbol.kind == symbols.FUNCTION else []
+        if not expected:
+            continue
+        begin, end = np.searchsorted(calls, [symbol.value, symbol.value + symbol.size])
+        if end - begin != len(expected):
+            raise InfrastructureError(
+                f"{symbol.name} has {end - begin} basic blocks, but {len(expected)} in the compiler's dump"
+            )
+        placed.update(zip((calls[begin:end] + _CALL_BYTES).tolist(), expected, strict=True))
+    if len(placed) != len(calls):
+        raise InfrastructureError(f"{len(calls) - len(placed)} basic blocks are missing in the compiler's dump")
+    return sorted(placed.items())
+
+
+def _calls(elf: ELFFile, counters: list[int]) -> np.ndarray:
+    """Return the addresses of the relocations by one of these symbols, in order."""
+    text = elf.get_section_by_name(".rela.text")
+    if text is None:
+        return np.empty(0, np.int64)
+    relocations = np.frombuffer(text.data(), _RELOCATION)
+    return np.sort(relocations["offset"][np.isin(relocations["info"] >> 32, counters)].astype(np.int64))

@@ -1,0 +1,220 @@
+"""Plain code costs what it computes, however it is written, on every machine the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.ascend_sim import chip, operations
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Build, Inputs
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.specs import Signature, TensorSpec
+from tests.support.kernels import source
+
+#: Functions, and what all of their basic blocks compute together: branches, integer, float, divisions.
+FUNCTIONS = {
+    "int sum(int a, int b) { return a + b; }": (0, 1, 0, 0),
+    "int bits(int a, int b) { return (a << 3 | b >> 2) ^ ~a; }": (0, 5, 0, 0),
+    "unsigned char narrow(unsigned char a, char b) { return a + b; }": (0, 1, 0, 0),
+    "int quotient(int a, int b) { return a / b + a % b; }": (0, 1, 0, 2),
+    "int by_constant(int a) { return a / 48 + a % 7; }": (0, 5, 0, 0),
+    "int folded() { constexpr int k = 3 * 5 / 2; return k * 8 + sizeof(int); }": (0, 0, 0, 0),
+    "float product(float a, float b) { return a * b - a; }": (0, 0, 2, 0),
+    "float ratio(float a, float b) { return a / b; }": (0, 0, 0, 1),
+    "float root(float a) { return sqrt(a); }": (0, 0, 0, 0),  # of the header's function, which is counted by itself
+    "float converted(int a) { return (float)a; }": (0, 0, 1, 0),
+    "int truncated(float a) { return (int)a; }": (0, 0, 1, 0),
+    "bool less(float a, float b) { return a < b; }": (0, 0, 1, 0),
+    "int choice(int a, int b) { return a < b ? a : b; }": (1, 1, 0, 0),
+    "int flag(bool a) { return a ? 3 : 4; }": (1, 0, 0, 0),
+    "int compared(int a, int b) { bool c = a < b; if (c) return 3; return 4; }": (1, 1, 0, 0),
+    "int number(int a) { return a ? 3 : 4; }": (1, 1, 0, 0),
+    "int turns(int a) { while (a--) continue; return a; }": (1, 2, 0, 0),
+    "int cases(int a) { switch (a) { case 1: return 5; case 2: return 7; case 9: return 8; } return 1; }": (1, 2, 0, 0),
+    "int smaller(int a, int b) { return min(a, b); }": (0, 1, 0, 0),
+    "float largest(float a, float b) { return max(a, abs(b)); }": (0, 0, 2, 0),
+    "int element(int i) { int q[4] = {1, 2, 3, 4}; return q[i]; }": (0, 1, 0, 0),
+    "int pointed(const int *p, int i) { return p[i + 1]; }": (0, 3, 0, 0),
+    "Real named(Real a, Real b) { Real c = a * b; return c; }": (0, 0, 1, 0),
+    "Index indexed(Index a, Index b) { Index c = a * b; return c; }": (0, 1, 0, 0),
+    "Count counted(Count a, Count b) { Count c = a * b; return c; }": (0, 1, 0, 0),
+    "bool same(Colour a, Colour b) { return a == b; }": (0, 1, 0, 0),
+    "float shadowed(float a, int b) { { int x = b; b = x + x; } { float x = a; a = x + x; } return a; }": (0, 1, 1, 0),
+    "int pasted(int a) { return TWICE(a * 3); }": (0, 2, 0, 0),
+}
+PRELUDE = """
+using Real = float; typedef uint32_t Index; using Count = Index; enum class Colour { Red, Blue };
+#define TWICE(x) ((x) << 1)
+"""
+FUNCTION_NAMES = [text.partition("(")[0].split()[-1] for text in FUNCTIONS]
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[AscendSim]:
+    with AscendSim(chip="910B2") as simulator:
+        yield simulator
+
+
+def built(device: AscendSim, text: str) -> Build:
+    build = device.build(Kernel(text))
+    assert build.ok, build.diagnostics
+    return build
+
+
+def counts(build: Build, text: str) -> dict[str, tuple[int, ...]]:
+    """Return the operations of each function, by its name in the source."""
+    assert build.artifact is not None
+    dump = build.artifact.with_name(operations.DUMP).read_text()
+    sums: dict[str, tuple[int, ...]] = {}
+    for mangled, blocks in operations.read_dump(dump, operations.aliases(text)).items():
+        sums[mangled] = tuple(sum(column) for column in zip(*map(astuple, blocks), strict=True))
+    return sums
+
+
+def with_functions(functions: dict[str, str]) -> str:
+    """A kernel file with functions, by name, all of which stay in the binary."""
+    return source("", 0, prelude=PRELUDE + "\n".join(f"__aicore__ {text}" for text in functions.values()))
+
+
+TEXT = with_functions(dict(zip(FUNCTION_NAMES, FUNCTIONS, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def build(device: AscendSim) -> Build:
+    return built(device, TEXT)
+
+
+@pytest.fixture(scope="module")
+def table(build: Build) -> dict[str, tuple[int, ...]]:
+    return counts(build, TEXT)
+
+
+@pytest.mark.parametrize(("name", "expected"), list(zip(FUNCTION_NAMES, FUNCTIONS.values(), strict=True)))
+def test_a_function_is_counted_by_what_it_computes(
+    table: dict[str, tuple[int, ...]], name: str, expected: tuple[int, ...]
+) -> None:
+    [counted] = [sums for mangled, sums in table.items() if mangled.startswith(f"_Z{len(name)}{name}")]
+    assert counted == expected
+
+
+def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> None:
+    names = operations.aliases("using A = B; typedef A C; using D = const unsigned long; enum E { X }; using F = C *;")
+    assert names == {"A": True, "C": True, "D": False, "E": False, "F": False}
+
+
+# ---- what it costs -------------------------------------------------------------------------------------------------
+
+#: Loops cost a comparison, a branch and an addition by themselves.
+LOOP = 3
+DIVISION, FLOAT = (int(chip.load("910B2")[f"scalar.{name}"]) for name in ("division", "float"))
+
+#: What runs in a loop, and its cycles in each turn.
+STATEMENTS = {
+    "": 0,
+    "x += i;": 1,
+    "x += i; x += i; x += i; x += i;": 4,
+    "x = x * 3 + i; f = f * 2.5f + 1.0f;": 2 + 2 * FLOAT,
+    "x += y / (i + 1);": 2 + DIVISION,
+    "if (x > i) x -= i; else x += i;": 3,
+    "h += f;": 3 * FLOAT,
+    "h = h * h;": 4 * FLOAT,
+    "f = sqrt(f);": DIVISION,
+    "x = ScalarCast<float, int32_t, RoundMode::CAST_FLOOR>(f);": FLOAT,
+    "h = ScalarCast<float, half, RoundMode::CAST_RINT>(f);": FLOAT,
+    "x = AlignUp(x, 32);": 3 + DIVISION,
+    "f += 1.0f;" * 40 + "x = x / y;" * 40: 40 * FLOAT + 40 * DIVISION,
+}
+#: The same arithmetic, (x * 7 + i) ^ y, in other words: three operations in each turn.
+SPELLINGS = [
+    "x = (x * 7 + i) ^ y;",
+    "int t = x * 7;\n t += i;\n x = t ^ y;",
+    "x *= 7, x += i, x ^= y;",
+    "x = STEP(x, i);",
+    "x = by_function(x, i, y);",
+    "x = inlined(x, i, y);",
+    "x = by_template<7>(x, i, y);",
+    "auto step = [&](int a) { return (a * 7 + i) ^ y; }; x = step(x);",
+    "x = ((Number{x} * Number{7} + Number{i}) ^ Number{y}).v;",
+]
+WORDS = """
+#define STEP(a, b) ((a * 7 + b) ^ y)
+__aicore__ inline int by_function(int a, int b, int c) { return (a * 7 + b) ^ c; }
+__attribute__((always_inline)) __aicore__ inline int inlined(int a, int b, int c) { return (a * 7 + b) ^ c; }
+template <int k, class T> __aicore__ inline T by_template(T a, T b, T c) { return (a * k + b) ^ c; }
+struct Number {
+    int v;
+    __aicore__ Number operator*(Number o) const { return {v * o.v}; }
+    __aicore__ Number operator+(Number o) const { return {v + o.v}; }
+    __aicore__ Number operator^(Number o) const { return {v ^ o.v}; }
+};
+"""
+PROGRAMS = [*STATEMENTS, *SPELLINGS]
+CYCLES = [*STATEMENTS.values(), *(3 for _ in SPELLINGS)]
+
+
+@pytest.fixture(scope="module")
+def programs(device: AscendSim) -> Build:
+    """A kernel that runs one of the programs so many times as it is told."""
+    loops = "\n".join(
+        f"case {n}: for (int i = 0; i < p.v[1]; ++i) {{ {text} }} break;" for n, text in enumerate(PROGRAMS)
+    )
+    start = (
+        "GlobalTensor<int> out; out.SetGlobalBuffer((__gm__ int *)z0); int x = 3, y = 5; float f = 1.5f; half h = f;"
+    )
+    end = "out.SetValue(0, x + (int)f + (int)(float)h);"
+    return built(device, source(f"{start} switch (p.v[0]) {{ {loops} }} {end}", 0, prelude=WORDS))
+
+
+@pytest.mark.parametrize(("number", "expected"), list(enumerate(CYCLES)), ids=[text[:40] for text in PROGRAMS])
+def test_a_loop_costs_what_it_computes(device: AscendSim, programs: Build, number: int, expected: int) -> None:
+    """In whatever words it is written."""
+    output = TensorSpec((8,), "int32")
+    runs = [device.run(programs, Inputs(Signature((), (output,), ints=(number, turns)))) for turns in (500, 1500)]
+    short, long = (run.latency_us or 0.0 for run in runs)
+    assert (long - short) * chip.load("910B2")["clock_mhz"] / 1000 - LOOP == pytest.approx(expected, abs=0.01)
+
+
+MORE = [
+    "x += y;", "x = x * y - 3;", "x /= y | 1;", "f = f * 2.0f + x;", "if (x > y) x = -x;", "q[x & 3] += y;",
+    "f -= 0.5f;", "for (int k = 0; k < 3; ++k) y ^= x >> k;", "x = x < y ? x : y;", "y = x % 9;", "x = (int)f;",
+    "y = TWICE(y);", "switch (x & 3) { case 0: y++; break; case 1: x--; }", "x = max(x, y);", "while (y > 99) y /= 2;",
+]  # fmt: skip
+
+
+def test_more_statements_never_cost_less(device: AscendSim) -> None:
+    """Each function has one statement more than the one before it."""
+    program = random.Random(0).sample(MORE, len(MORE))
+    functions = {
+        f"first{n}": f"int first{n}(int x, int y, float f) {{ int q[4] = {{}}; {' '.join(program[:n])} return x; }}"
+        for n in range(len(program) + 1)
+    }
+    text = with_functions(functions)
+    sums = counts(built(device, text), text)
+    costs = [sums[f"_Z{len(name)}{name}iif"] for name in functions]
+    for shorter, longer, statement in zip(costs[:-1], costs[1:], program, strict=True):
+        assert all(before <= after for before, after in zip(shorter, longer, strict=True)), statement
+        assert sum(shorter) < sum(longer), statement
+
+
+# ---- what does not fit ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dump", "message"),
+    [(lambda text: text.replace("trace_pc", "other", 1), "basic blocks, but"), (lambda _: "", "are missing in the")],
+    ids=["a block less", "nothing"],
+)
+def test_code_without_a_price_is_an_error(
+    build: Build, tmp_path: Path, dump: Callable[[str], str], message: str
+) -> None:
+    assert build.artifact is not None
+    (tmp_path / operations.DUMP).write_text(dump(build.artifact.with_name(operations.DUMP).read_text()))
+    with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match=message):
+        operations.count(tmp_path / "kernel.so", "", ELFFile(file))
