@@ -162,7 +162,7 @@ def test_loading_the_model_is_part_of_the_progress(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(study_commands, "show_progress", progress)
     monkeypatch.setattr(model_studies, "LlamaServer", Host)
     monkeypatch.setattr(model_studies, "check_batched", lambda model: Path(model))
-    monkeypatch.setattr(Study, "run", lambda self, parallel, watch: [])
+    monkeypatch.setattr(Study, "run", lambda self, *arguments: [])
     study_commands.run(REQUEST, tmp_path / "out", 1, study_commands.ModelAccess("batched", str(file)))
     assert lines == [f"loading {file.name}"]
 
