@@ -40,8 +40,8 @@ ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 FILES = ("config.yaml", "provenance.json", "results.jsonl", "transcript.jsonl", "references.json")
 #: The file in a study's folder that says which study it holds, and what it tests.
 STUDY_FILE = "study.yaml"
-#: What an archive says about the origin of a run.
-ORIGIN = ("kernel_gym", "commit", "python", "machine")
+#: What an archive says about the origin of a run and of its resumptions, which name the attempt that they begin with.
+ORIGIN = ("kernel_gym", "commit", "python", "machine", "attempt")
 #: The archive in a study's folder.
 ARCHIVE = "runs.tar.xz"
 #: Most answers of one batch.
@@ -80,8 +80,8 @@ def serving(author: str, model: str, shards: Sequence[Shard], parallel: int) -> 
     options = shards[0].config.env.author_options
     if (asked := str(options["model"])) != model_name(model):
         raise ConfigError(f"the runs of this study ask for the model {asked}: name its file with --model")
-    # The prompt is measured by its characters, so there is room for a tenth more, and it always has the kernel to refine
-    # or repair, which is as long as an answer.
+    # The prompt is measured by its characters, so there is room for a tenth more. It always has the kernel to refine or
+    # repair, which is as long as an answer.
     context = int(options["context_tokens"]) * 11 // 10 + 2 * int(options["max_tokens"])
     if author == "batched":
         requests = min(parallel, len(shards)) * max(len(shard.tasks) for shard in shards)
@@ -139,9 +139,10 @@ def export_runs(study: Study, path: Path) -> None:
 
 
 def _origin(file: Path) -> bytes:
-    """Return the provenance of a run without the command, which has paths of the machine."""
-    content = json.loads(file.read_text())
-    return json.dumps({name: content[name] for name in ORIGIN if name in content}, indent=1).encode()
+    """Return the provenance of a run without the commands, which have paths of the machine."""
+    first = json.loads(file.read_text())
+    parts = [{name: part[name] for name in ORIGIN if name in part} for part in (first, *first.get("resumed", ()))]
+    return json.dumps(parts[0] | ({"resumed": parts[1:]} if parts[1:] else {}), indent=1).encode()
 
 
 def import_runs(archive: Path, folder: Path) -> None:

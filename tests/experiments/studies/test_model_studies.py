@@ -1,6 +1,7 @@
 """Tests of studies whose author is a language model: the server of all runs, the archive, and its replay."""
 
 import dataclasses
+import json
 import logging
 import os
 import tarfile
@@ -58,6 +59,9 @@ def test_runs_are_archived_and_replayed_without_the_model(tmp_path: Path, monkey
         assert len(host.requests) == 6
     monkeypatch.delenv("OPENAI_BASE_URL")
     study_commands._write_study_file(REQUEST, tmp_path / "first")
+    file = tmp_path / "first" / "random" / "seed-0" / "provenance.json"
+    resumption = {"commit": "abc", "attempt": 3, "command": ["/home/me/kernel-gym"]}
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"resumed": [resumption]}))
     table = study_commands.write_results(REQUEST, tmp_path / "first")
     assert table.endswith(
         f"The author is the language model {DEFAULT.name} (prompt_version 3, context_tokens 4500, max_tokens 1000, "
@@ -68,7 +72,9 @@ def test_runs_are_archived_and_replayed_without_the_model(tmp_path: Path, monkey
     with tarfile.open(archive) as content:
         provenance = content.extractfile("random/seed-0/provenance.json")
         assert provenance is not None
-        assert b"command" not in provenance.read()  # it would have paths of the machine
+        text = provenance.read()
+        assert b"command" not in text  # it would have paths of the machine
+        assert json.loads(text)["resumed"] == [{"commit": "abc", "attempt": 3}]
 
     model_studies.import_runs(archive, tmp_path / "again")
     again = REQUEST.study(tmp_path / "again")
