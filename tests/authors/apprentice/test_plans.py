@@ -12,10 +12,13 @@ from kernel_gym.authors.apprentice.frontend.fusion import _labelled
 from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Nest, Plan, Product, Step
 from kernel_gym.authors.apprentice.frontend.sizes import Sizes, sized_whole
 from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.suites import load_suite
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
+from kernel_gym.verifier.hidden_sizes import edge_cases, hidden_cases
+from kernel_gym.verifier.secret import PUBLISHED, Seeds
 
 X = {"x": "torch.randn(rows, columns)"}
 
@@ -128,6 +131,14 @@ return torch.einsum("bhwc,wk->bhkc", y, y[0, 0, :, :3])"""
     agreeing_plan(made(product, public=(3, 48), hidden=(1, 80), timing=(64, 256)))
 
 
+def test_a_number_that_divides_a_size_is_its_exact_quotient() -> None:
+    sizes = Sizes()
+    height = sizes.atom("x.shape[0]", 21)
+    quotient = sized_whole(sizes, 3, [2, 4], [{"x.shape[0]": 14}, {"x.shape[0]": 28}])
+    assert quotient is not None
+    assert quotient.subs(height, 42) == 6
+
+
 def test_a_number_that_is_a_size_follows_that_size() -> None:
     """5 minus the batch fits as well, and the batch comes first."""
     sizes = Sizes()
@@ -233,3 +244,23 @@ def test_short_rows_at_a_literal_distance_are_copied_together_unless_they_overla
     task = made(f"x.unfold(1, 3, {hop}).flatten(1) + 1", public=(3, 48), hidden=(5, 80), timing=(64, 256))
     agreeing_plan(task)
     assert ("t.blocks" in oracle(task).source) == together
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "task", [pytest.param(t, id=t.id) for suite in ("attention", "attention_parts", "mhc") for t in load_suite(suite)]
+)
+def test_a_plan_holds_at_every_size_that_a_kernel_may_meet(task: Task) -> None:
+    """Run by `make test-suites`: sizes as they are drawn for kernels, without a device."""
+    plan = lower(task)
+    half = any(spec.dtype == "bfloat16" for spec in task.instance(task.public).signature.inputs)
+    for kernel in ("first", "second", "third"):
+        seeds = Seeds(PUBLISHED, task.digest, kernel)
+        for case in (*hidden_cases(task, seeds), *edge_cases(task, seeds)):
+            instance = task.instance(case)
+            tensors = instance.own_inputs(1)
+            pairs = zip(plan_outputs(plan, tensors), instance.evaluate(tensors, torch.float64), strict=True)
+            for actual, expected in pairs:
+                truth = expected.double().flatten().numpy()
+                near = np.isclose(actual, truth, rtol=2e-2 if half else 1e-4, atol=1e-4 * (1 + np.abs(truth).max()))
+                assert near.all(), (case.sizes, truth[~near][:3], actual[~near][:3])
