@@ -203,7 +203,8 @@ def _log(arguments: argparse.Namespace) -> int:
     batches = [draw_batch("training", (5, number), tasks, (budget,), redraws=arguments.redraws) for number in left]
     work = partial(log_batch, arguments.out, arguments.share)
     with processes(arguments.workers) as executor:
-        for picks, batch in zip((executor.map if executor else map)(work, left, batches), batches, strict=True):
+        made = executor.map(work, left, batches) if executor else map(work, left, batches)
+        for picks, batch in zip(made, batches, strict=True):
             print(f"{batch.author}: {batch.attempts} attempts, {picks} picks", flush=True)
     print(f"{len(numbers) * tasks * budget} attempts in {arguments.out}")
     return 0

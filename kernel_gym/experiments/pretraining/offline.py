@@ -158,9 +158,8 @@ def fit_scores(
     figures = learner.fit(log, chances, epochs)
     scorer = learner.scorer.cpu()
     with torch.no_grad():
-        for layer in (scorer.score, scorer.generate[-1]):
-            layer.weight /= TEMPERATURE
-            layer.bias /= TEMPERATURE
+        for parameter in (*scorer.score.parameters(), *scorer.generate[-1].parameters()):
+            parameter.div_(TEMPERATURE)
     return scorer, figures["error"]
 
 

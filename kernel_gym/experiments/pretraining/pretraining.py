@@ -225,7 +225,7 @@ def evaluate(
 def _judged(weights: dict[str, Any], kind: str, knowing: bool, batch: Batch) -> Judged:
     envs = batch.environments()
     picker = KnowingPicker(batch, envs)
-    policy = picker if kind == "knowing" else _policy(weights, kind, 0.0)
+    policy: Policy = picker if kind == "knowing" else _policy(weights, kind, 0.0)
     watched = Watched(policy, picker)
     made = make_attempts(batch, watched if knowing else policy, envs)
     areas = {task: 1.0 - first / batch.budget for task, first in zip(batch.tasks, made.first.tolist(), strict=True)}

@@ -68,3 +68,15 @@ def test_the_truth_of_the_logging_policy_is_what_it_earned() -> None:
     policy = offline.drawn_from(offline.mixed(1.0))
     own, other = offline.true_reward(BATCH, policy, policy)
     assert own == other == pytest.approx(float(offline.logged(BATCH, 1.0).rewards.mean()))
+
+
+def test_a_network_is_fitted_to_a_log(tmp_path: Path) -> None:
+    picks = offline.log_batch(tmp_path, 0.5, 0, BATCH)
+    log = [offline.read_log(tmp_path / "log-00000.npz")]
+    assert len(log[0].actions) == picks
+    assert len(log[0].first) == len(BATCH.tasks)
+    scorer, error = offline.fit_scores(log, offline.mixed(0.5), epochs=2, hidden=8, layers=0)
+    assert 0.0 < error < 2.0
+    batch = {"observations": torch.as_tensor(log[0].observations), "action_mask": torch.as_tensor(log[0].masks).float()}
+    with torch.no_grad():
+        assert scorer(batch)[0].isfinite().all()

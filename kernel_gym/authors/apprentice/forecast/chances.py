@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernel_gym.authors.apprentice.forecast.author import (
+    Flags,
     ForecastAuthor,
     ForecastRequest,
     Numbers,
@@ -77,7 +78,7 @@ class KnowingAuthor(ForecastAuthor):
         passes: Numbers = np.exp(np.einsum("ni,ndi->nd", logarithms, needs)).mean(axis=1)
         return passes
 
-    def _skeletons(self, shown: Places, starts: Places, tasks: Places, readings: Readings) -> tuple[Places, Places]:
+    def _skeletons(self, shown: Places, starts: Places, tasks: Places, readings: Readings) -> tuple[Places, Flags]:
         """Return the kernel of each context that may be taken over, and whether there is one."""
         kernels = readings.coded[shown] & readings.feasible[shown]
         own = kernels & (readings.of_task[shown] == tasks[:, None])
