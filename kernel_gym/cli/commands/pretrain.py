@@ -239,21 +239,27 @@ def _read_log(folder: Path) -> tuple[list[Decisions], dict[str, Any]]:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    import numpy as np
+    from functools import partial
 
     from kernel_gym.experiments.pretraining import offline
+    from kernel_gym.experiments.pretraining.pretraining import processes
     from kernel_gym.experiments.pretraining.rollouts import draw_batch
 
     log, about = _read_log(arguments.log)
-    half = max(1, len(log) // 2)
+    half = len(log) // 2
     target = offline.mixed(arguments.share)
     # The model is fitted on one half and corrected on the other.
-    figures = offline.estimate(log[half:] or log, target, offline.reward_model(log[:half]))
-    for name, value in vars(figures).items():
+    model = offline.reward_model(log[: max(1, half)])
+    for name, value in vars(offline.estimate(log[half:], target, model)).items():
         print(f"{name:14} {value:+.4f}")
-    if arguments.truth:
-        drawn = [draw_batch("training", (5, i), about["tasks"], (about["budget"],)) for i in range(arguments.truth)]
-        logging, other = (offline.drawn_from(offline.mixed(share)) for share in (about["share"], arguments.share))
-        truths = np.array([offline.true_reward(batch, logging, other)[1] for batch in drawn])
-        print(f"truth          {truths.mean():+.4f} (standard error {truths.std() / len(truths) ** 0.5:.4f})")
+    if not arguments.truth:
+        return 0
+    numbers = range(half, min(len(log), half + arguments.truth))
+    batches = [draw_batch("training", (5, number), about["tasks"], (about["budget"],)) for number in numbers]
+    work = partial(offline.true_reward_of_shares, about["share"], arguments.share)
+    with processes(arguments.workers) as executor:
+        truths = list(executor.map(work, batches) if executor else map(work, batches))
+    estimates = [offline.estimate([log[number]], target, model) for number in numbers]
+    print(f"\nin {len(truths)} batches whose truth was computed, with standard errors over batches:\n")
+    print(offline.errors_table(estimates, truths), end="")
     return 0

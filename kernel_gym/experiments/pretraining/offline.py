@@ -81,6 +81,11 @@ def true_reward(batch: Batch, logging: Policy, target: Policy) -> tuple[float, f
     return float(np.mean(own)), float(np.mean(others))
 
 
+def true_reward_of_shares(logging: float, target: float, batch: Batch) -> float:
+    """Return the mean reward of the mixed policy with share `target`, in states of the one with share `logging`."""
+    return true_reward(batch, drawn_from(mixed(logging)), drawn_from(mixed(target)))[1]
+
+
 def _attempt(envs: ForecastVectorEnv, observations: Any, policy: Policy, rng: np.random.Generator) -> Any:
     """Make one attempt at each task; return the rewards and the observations after it."""
     while True:
@@ -235,3 +240,16 @@ def _attempt_values(some: Decisions, target: Probabilities, model: CandidateScor
         product[row] = ratio[row] * (1.0 if after < 0 else product[after])
     first = np.setdiff1d(np.arange(len(ratio)), some.following[some.following >= 0])
     return some.returns[first].astype(np.float64), product[first], robust[first]
+
+
+def errors_table(estimates: Sequence[Estimate], truths: Sequence[float]) -> str:
+    """Return a Markdown table that holds the estimates of batches against their truth."""
+    truth = np.array(truths)
+    lines = ["| estimate | mean | mean error | standard error |", "|---|---|---|---|"]
+    for name in ("logged", "propensity", "normalised", "doubly_robust"):
+        values = np.array([getattr(some, name) for some in estimates])
+        errors = values - truth
+        spread = errors.std(ddof=1) / len(errors) ** 0.5 if len(errors) > 1 else float("nan")
+        lines.append(f"| {name} | {values.mean():+.4f} | {errors.mean():+.4f} | {spread:.4f} |")
+    lines.append(f"| truth | {truth.mean():+.4f} | | |")
+    return "\n".join(lines) + "\n"

@@ -80,3 +80,13 @@ def test_a_network_is_fitted_to_a_log(tmp_path: Path) -> None:
     batch = {"observations": torch.as_tensor(log[0].observations), "action_mask": torch.as_tensor(log[0].masks).float()}
     with torch.no_grad():
         assert scorer(batch)[0].isfinite().all()
+
+
+def test_estimates_are_held_against_the_truth_of_the_same_batches() -> None:
+    estimates = [offline.Estimate(-0.5, -0.3, -0.3, -0.25, 10.0), offline.Estimate(-0.7, -0.5, -0.4, -0.45, 10.0)]
+    table = offline.errors_table(estimates, [-0.3, -0.4])
+    assert "| logged | -0.6000 | -0.2500 | 0.0500 |" in table
+    assert "| doubly_robust | -0.3500 | +0.0000 | 0.0500 |" in table
+    assert table.endswith("| truth | -0.3500 | | |\n")
+    other = offline.true_reward_of_shares(1.0, 1.0, BATCH)
+    assert other == pytest.approx(float(offline.logged(BATCH, 1.0).rewards.mean()))
