@@ -124,6 +124,7 @@ UNEVEN = {
     "a tail of one": "min(x.size, (x.size + 63 - 1) // 64 * 64)",
     "a long tail": "x.size - (x.size % 64 == 63)",
     "few elements": "0 if x.size < 4 else x.size",
+    "part of a block": "0 if 3 < x.size < 63 else x.size",
 }
 
 
@@ -146,8 +147,8 @@ def test_edges_are_small_and_drawn_for_each_kernel():
         for cases in drawn
     ]
     assert all(total["edge_few"] <= 3 and total["edge_over"] % 64 == 1 for total in totals)
-    assert all(list(total) == ["edge_few", "edge_over", "edge_under", "edge_cores"] for total in totals)
-    assert all(total["edge_under"] % 64 == 63 for total in totals)
+    assert all(list(total) == ["edge_few", "edge_part", "edge_over", "edge_under", "edge_cores"] for total in totals)
+    assert all(total["edge_under"] % 64 == 63 and 3 < total["edge_part"] < 63 for total in totals)
     assert len({tuple(case.sizes for case in cases) for cases in drawn}) == len(drawn)
 
 
@@ -170,6 +171,7 @@ WITHOUT_ALIGNED = (
 )
 
 
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("suite", [pytest.param(name, marks=pytest.mark.slow) for name in suites.SUITES])
 def test_hidden_sizes_of_every_task_are_drawn_and_work(suite):
     for task in suites.load_suite(suite):

@@ -113,6 +113,7 @@ def test_more_work_is_never_faster(program: Program, data: st.DataObject) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(0)
 @settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
 @given(programs, st.data())
 def test_a_long_search_finds_no_free_work(program: Program, data: st.DataObject) -> None:
