@@ -30,12 +30,14 @@ DRAWS = 40
 ALIGNED_DRAWS, ALIGNED = 4, 64
 #: Tensors at drawn sizes may be this many times as large as those of the pattern.
 LARGER = 1.5
-#: Edges of how work is split: one to three elements, more but less than a block, one element more or less than whole
-#: blocks, about one element or one block for each core.
-Edge: TypeAlias = Literal["few", "part", "over", "under", "cores"]
-EDGES: tuple[Edge, ...] = ("few", "part", "over", "under", "cores")
+#: Edges of how work is split: one to three elements, less than half of a block and more, one element more or less than
+#: whole blocks, about one element or one block for each core.
+Edge: TypeAlias = Literal["few", "some", "most", "over", "under", "cores"]
+EDGES: tuple[Edge, ...] = ("few", "some", "most", "over", "under", "cores")
 #: Elements of a block, of which the smaller are tried if the larger do not work, and numbers of cores.
 BLOCKS, CORES = (64, 16, 8), (8, 16, 20, 24, 32, 40, 48)
+#: Elements of a part of a block: at least, and fewer than.
+PARTS: dict[Edge, tuple[int, int]] = {"some": (4, 32), "most": (32, 63)}
 
 
 def hidden_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
@@ -89,8 +91,8 @@ def _edge_sizes(task: Task, edge: Edge, block: int, names: list[str], rng: np.ra
     name = str(rng.choice(names))
     if edge == "few":
         return sizes | {name: min(sizes[name] * int(rng.integers(1, 4)), public[name])}
-    if edge == "part":
-        return sizes | {name: divisors[name] * max(1, int(rng.integers(4, BLOCKS[0] - 1)) // divisors[name])}
+    if edge in PARTS:
+        return sizes | {name: divisors[name] * max(1, int(rng.integers(*PARTS[edge])) // divisors[name])}
     largest = max(dict(case.sizes).get(name, 0) for case in task.cases)
     if edge == "cores":
         cores = int(rng.choice(CORES))

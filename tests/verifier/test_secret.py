@@ -8,7 +8,7 @@ from kernel_gym.disk_cache import cache_folder
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.problem_files import load_file
 from kernel_gym.verifier import Verifier
-from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
+from kernel_gym.verifier.hidden_sizes import EDGES, aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
 from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
@@ -124,7 +124,8 @@ UNEVEN = {
     "a tail of one": "min(x.size, (x.size + 63 - 1) // 64 * 64)",
     "a long tail": "x.size - (x.size % 64 == 63)",
     "few elements": "0 if x.size < 4 else x.size",
-    "part of a block": "0 if 3 < x.size < 63 else x.size",
+    "less than half of a block": "0 if 3 < x.size < 32 else x.size",
+    "more than half of a block": "0 if 31 < x.size < 63 else x.size",
 }
 
 
@@ -147,8 +148,9 @@ def test_edges_are_small_and_drawn_for_each_kernel():
         for cases in drawn
     ]
     assert all(total["edge_few"] <= 3 and total["edge_over"] % 64 == 1 for total in totals)
-    assert all(list(total) == ["edge_few", "edge_part", "edge_over", "edge_under", "edge_cores"] for total in totals)
-    assert all(total["edge_under"] % 64 == 63 and 3 < total["edge_part"] < 63 for total in totals)
+    assert all(list(total) == [f"edge_{edge}" for edge in EDGES] for total in totals)
+    assert all(total["edge_under"] % 64 == 63 for total in totals)
+    assert all(3 < total["edge_some"] < 32 <= total["edge_most"] < 63 for total in totals)
     assert len({tuple(case.sizes for case in cases) for cases in drawn}) == len(drawn)
 
 
