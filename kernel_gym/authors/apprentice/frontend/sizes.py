@@ -204,10 +204,9 @@ def _step_to(numbers: Sequence[int], places: Sequence[int]) -> Callable[[Size], 
         return lambda size: size + shift
     if all(number == total - place for number, place in pairs):
         return lambda size: total - size
-    for factor in range(2, 17):  # 21, 14 and 28 are sevenfold, although the quotients by 6 are the same numbers
-        if all(number * factor == place for number, place in pairs):
-            return lambda size, factor=factor: sympy.floor(size / factor)
-    for factor in range(2, 17):
+    # Exact quotients come first: 21, 14 and 28 are sevenfold, although the quotients by 6 are the same numbers.
+    exact = [factor for factor in range(2, 17) if all(number * factor == place for number, place in pairs)]
+    for factor in (*exact, *range(2, 17)):
         if step := _step_by(factor, pairs):
             return step
     return None
