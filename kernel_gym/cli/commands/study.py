@@ -26,6 +26,7 @@ kernel-gym study main --policy reference --out runs/main-reference
 kernel-gym study main --suite attention,mhc --out runs/main-attention
 kernel-gym study lambda --size full --forecast --seeds 0,1,2,3 --out runs/lambda-forecast
 kernel-gym study arena --size full --parallel 16 --banks needed --out runs/arena
+kernel-gym study arena --size full --arms middle --seeds 0,1 --out runs/arena
 kernel-gym study pool --size quick --agents value --budget 20 --out runs/pool
 kernel-gym study mechanism --author batched --out runs/mechanism --minutes 20
 kernel-gym study mechanism --stage plan --out runs/mechanism
@@ -51,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=command_line.count, default=os.cpu_count() or 1, help="runs at once (default: one a core)"
     )
     parser.add_argument("--agents", type=command_line.words, default=(), help="only these; others may be added later")
+    parser.add_argument(
+        "--arms", type=command_line.words, default=(), help="only these, and those whose memory they begin with"
+    )
     parser.add_argument("--suite", type=command_line.words, default=(), help="suites in place of the study's tasks")
     parser.add_argument("--seeds", type=command_line.words, default=(), help="only these, comma-separated numbers")
     parser.add_argument("--forecast", action="store_true", help="forecast verdicts instead of judging kernels")
@@ -105,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.studies.study import print_failures
 
     parts = (arguments.agents, arguments.seeds, arguments.policy, arguments.budget, arguments.suite)
-    others = {"model": _asked_model(arguments), "forecast": arguments.forecast}
+    others = {"model": _asked_model(arguments), "forecast": arguments.forecast, "arms": arguments.arms}
     request = study_commands.StudyRequest(arguments.name, arguments.size, *parts, **others)
     out = arguments.out or Path("runs") / f"{arguments.name}-{arguments.size}"
     if arguments.table:

@@ -37,7 +37,7 @@ Watch = Callable[[int, int], None]
 Banks = Literal["all", "needed"]
 
 #: Attempts without a device that take about as long as the start of a process, which is mostly the import of libraries.
-SHORT_RUN = 1_000
+SHORT_RUN = 100
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ SECONDS_PER_ATTEMPT, SECONDS_PER_RUN = 0.27, 8.0
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """A study at a size, with kernels judged by a policy; `agents` and `seeds`, if any are named, restrict it.
+    """A study at a size, with kernels judged by a policy; `agents`, `seeds` and `arms`, if any are named, restrict it.
 
     A `budget` that is not 0 takes the place of the size's, and in a folder that holds the study, that of the folder's.
     `suites`, if any are named, take the place of the study's tasks, and `model` that of its language model. With
@@ -47,6 +47,7 @@ class StudyRequest:
     suites: Sequence[str] = ()
     model: str = ""
     forecast: bool = False
+    arms: Sequence[str] = ()
 
     def study(self, folder: Path) -> Study:
         """Return the study with its shards in a folder."""
@@ -57,7 +58,7 @@ class StudyRequest:
             raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
         budget = self.budget or int(_read_study_file(folder).get("budget", 0))
         seeds = [int(seed) for seed in self.seeds]
-        shards = study_definition.shards(definition, self.size, self.agents, seeds, budget)
+        shards = study_definition.shards(definition, self.size, self.agents, seeds, budget, self.arms)
         shards = [shard.under(self.policy, self.forecast) for shard in shards]
         if model := self.model or str(_read_study_file(folder).get("model", "")):
             shards = [shard.asking(model) for shard in shards]
@@ -196,7 +197,7 @@ def write_results(request: StudyRequest, folder: Path) -> str:
     Returns:
         The text of `results.md`.
     """
-    whole, requested = replace(request, agents=(), seeds=()).study(folder), request.study(folder)
+    whole, requested = replace(request, agents=(), seeds=(), arms=()).study(folder), request.study(folder)
     shards = {shard.label: shard for shard in (*whole.shards, *requested.shards)}
     study = Study(tuple(shards.values()), folder, whole.reference)
     if not study.complete():

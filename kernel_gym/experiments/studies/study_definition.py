@@ -220,7 +220,12 @@ def parse(name: str, data: dict[str, Any]) -> StudyDefinition:
 
 
 def shards(
-    definition: StudyDefinition, size: str, agents: Sequence[str] = (), seeds: Sequence[int] = (), budget: int = 0
+    definition: StudyDefinition,
+    size: str,
+    agents: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    budget: int = 0,
+    arms: Sequence[str] = (),
 ) -> list[Shard]:
     """Resolve a study to its runs, seed by seed so that agents can be compared early.
 
@@ -230,15 +235,19 @@ def shards(
         agents: The agents to run; those of the study if left out.
         seeds: The seeds to run; as many as the size says if left out.
         budget: Attempts a task; 0 for the size's.
+        arms: The arms to run, and with them those whose memory they begin with; all if left out.
 
     Returns:
         One shard for each run.
 
     Raises:
-        ConfigError: The size or the agents are not the study's, or the definition contradicts itself.
+        ConfigError: The size, the arms or the agents are not the study's, or the definition contradicts itself.
     """
     if size not in definition.sizes:
         raise ConfigError(f"sizes are {', '.join(definition.sizes)}, not {size!r}")
+    if unknown := [arm for arm in arms if arm not in definition.arms]:
+        raise ConfigError(f"arms are {', '.join(definition.arms)}, not {unknown[0]!r}")
+    sources = {definition.arms[arm].memory for arm in arms}
     scale = definition.sizes[size]
     if budget:
         scale = scale.model_copy(update={"budget": budget})
@@ -246,6 +255,7 @@ def shards(
         _shard(definition, scale, arm, agent, seed)
         for seed in seeds or range(scale.seeds)
         for arm in definition.arms
+        if not arms or arm in arms or arm in sources
         for agent in _agents(definition, arm, agents)
     ]
     if not resolved:

@@ -192,12 +192,13 @@ def markdown(table: Table) -> str:
 
 def results(name: str, definition: StudyDefinition, study: Study) -> str:
     """Return all results of a study in Markdown: its contrasts, then the tables of all tasks and of each suite."""
-    differences = judged(study.outcomes(), definition.contrasts, definition.margins)
+    outcomes = study.outcomes()
+    differences = judged(outcomes, definition.contrasts, definition.margins)
     parts = [f"# {name}", definition.about, definition.question, _size(study), f"## {CONTRASTS}"]
     parts += [markdown(table) for table in contrast_tables(differences)] or [untested(definition.contrasts)]
-    if rows := prediction_rows(definition.predictions, study.outcomes()):
+    if rows := prediction_rows(definition.predictions, outcomes):
         parts += ["## Predictions", predictions_summary(rows), markdown(predictions_table(rows))]
-    parts += _rankings(definition, study)
+    parts += _rankings(definition, outcomes)
     for title, runs in study.comparable().items():
         pairs = definition.compared(list(intervals(runs)))
         tables = [figures_table(runs), standing_table(runs, definition.yardstick)]
@@ -211,11 +212,11 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _rankings(definition: StudyDefinition, study: Study) -> list[str]:
+def _rankings(definition: StudyDefinition, runs: Sequence[RunOutcome]) -> list[str]:
     """Return the rankings that the study names, each with pairs and categories; arms without runs have none."""
     parts: list[str] = []
     for title, arms in definition.rankings.items():
-        ranking = Ranking(study.outcomes(), arms)
+        ranking = Ranking(runs, arms)
         if len(ranking.agents) < 2:
             continue
         categories = {task: find_task(task).category for task in ranking.tasks}

@@ -26,6 +26,13 @@ def test_a_study_may_always_be_on_forecasts(tmp_path: Path) -> None:
     assert all(shard.config.env.forecast for shard in StudyRequest("predictions", "quick").study(tmp_path).shards)
 
 
+def test_selected_arms_come_with_those_that_build_their_memory(tmp_path: Path) -> None:
+    study = StudyRequest("predictions", "quick", seeds=("0",), arms=("weaker-1",)).study(tmp_path)
+    assert [shard.label for shard in study.shards] == ["strong/value/seed-0", "weaker-1/value/seed-0"]
+    with pytest.raises(ConfigError, match=r"arms are level1, .*, not 'nowhere'"):
+        StudyRequest("predictions", "quick", arms=("nowhere",)).study(tmp_path)
+
+
 @pytest.mark.slow
 def test_an_arm_begins_with_the_memory_of_another(tmp_path: Path) -> None:
     request = StudyRequest("unseen", "quick", ("value",), ("0",), budget=2, forecast=True)

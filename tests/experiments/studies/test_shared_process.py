@@ -147,7 +147,7 @@ def test_a_run_that_fails_in_this_process_leaves_the_others_alone(
     ("agent", "settings", "short"),
     [
         ("random", {}, True),
-        ("random", {"rounds": 1000}, False),
+        ("random", {"budget": 30}, False),
         (f"{__name__}:Loop", {}, False),
         ("random", {"tasks": ["relu"], "env": {"forecast": False}}, False),
     ],
