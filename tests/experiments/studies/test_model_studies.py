@@ -226,27 +226,30 @@ def test_the_demo_fits_into_twenty_minutes_on_two_slow_cores() -> None:
     assert characters / 3 / (2 * 3.7) + attempts * options["max_tokens"] / (2 * 2.8) < 18 * 60
 
 
-ARCHIVE = ROOT / "docs" / "results" / "transcripts" / "model-agents.tar.xz"
-PAGE = ROOT / "docs" / "results" / "model_agents.md"
-FULL = study_commands.StudyRequest("model-agents", "full")
+RESULTS = ROOT / "docs" / "results"
+#: The studies whose runs are archived, and their pages.
+PAGES = {"model-agents": "model_agents.md", "model-agents-cuda": "model_agents_cuda.md"}
 
 
-def test_the_page_has_the_figures_of_the_archived_runs(tmp_path: Path) -> None:
-    model_studies.import_runs(ARCHIVE, tmp_path)
-    study = FULL.study(tmp_path)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_has_the_figures_of_the_archived_runs(name: str, tmp_path: Path) -> None:
+    model_studies.import_runs(RESULTS / "transcripts" / f"{name}.tar.xz", tmp_path)
+    study = study_commands.StudyRequest(name, "full").study(tmp_path)
     assert len({shard.seed for shard in study.shards}) == 5
     for shard in study.shards:
         (study.path(shard) / "complete").touch()  # figures of the recorded attempts, without the replay
-    page = PAGE.read_text()
+    page = (RESULTS / PAGES[name]).read_text()
     for title, runs in study.comparable().items():
         assert f"## {title}\n\n{tables.markdown(tables.figures_table(runs))}\n" in page
 
 
 @pytest.mark.slow
-def test_the_archived_runs_replay_to_the_page(tmp_path: Path) -> None:
-    """Every choice and every request is made again; an attempt that differs is an error."""
-    access = study_commands.ModelAccess(replay=ARCHIVE)
-    assert study_commands.run(FULL, tmp_path, parallel=2, access=access) == []
-    text = study_commands.write_results(FULL, tmp_path)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_archived_runs_replay_to_the_page(name: str, tmp_path: Path) -> None:
+    """Every choice and every request is made again; an attempt that differs is an error. No GPU is needed."""
+    access = study_commands.ModelAccess(replay=RESULTS / "transcripts" / f"{name}.tar.xz")
+    request = study_commands.StudyRequest(name, "full")
+    assert study_commands.run(request, tmp_path, parallel=2, access=access) == []
+    text = study_commands.write_results(request, tmp_path)
     begin = "## Contrasts named before the runs"
-    assert text[text.index(begin) :] in PAGE.read_text()
+    assert text[text.index(begin) :] in (RESULTS / PAGES[name]).read_text()
