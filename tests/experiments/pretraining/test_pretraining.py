@@ -19,6 +19,7 @@ from kernel_gym.experiments.pretraining import rollouts
 from kernel_gym.experiments.pretraining.learners import DQNLearner, Learner, LoggedLearner, PPOLearner, _scaled
 from kernel_gym.experiments.pretraining.pretraining import Judged, Pretraining, Settings, fixed_batches, standings
 from kernel_gym.experiments.pretraining.rollouts import Batch, Decisions, draw_batch, make_attempts
+from kernel_gym.experiments.studies import study_definition
 from tests.support.forecast_tasks import FIVE
 
 BATCH = Batch("middle", FIVE[:2], 3, 5)
@@ -35,6 +36,15 @@ def test_the_splits_are_halves_that_never_change() -> None:
     batch = draw_batch("test", (1, 2), 8, (5, 10))
     assert batch == draw_batch("test", (1, 2), 8, (5, 10))
     assert set(batch.tasks) <= set(test)
+
+
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_the_study_held_out_has_tasks_and_authors_that_training_never_sees(size: str) -> None:
+    shards = study_definition.shards(study_definition.load("held-out"), size)
+    assert {task for shard in shards for task in shard.tasks} <= set(splits.split_tasks("test"))
+    profiles = {str(shard.config.env.author_options["profile"]) for shard in shards}
+    assert len(profiles) == {"quick": 10, "full": 20}[size]
+    assert min(int(profile.partition("~")[2]) for profile in profiles) > max(splits.AUTHORS["training"])
 
 
 def test_every_pick_of_an_attempt_has_its_reward() -> None:
