@@ -43,6 +43,7 @@ def test_a_large_memory_is_measured() -> None:
         "large_memory_top64_of_a_task_ms",
         "large_memory_resident_mb",
     }
+    assert figures.pop("large_memory_resident_mb_of_300") >= 0  # the process needed more to start than for 300 items
     assert all(value > 0 for value in figures.values())
 
 
