@@ -20,6 +20,7 @@ from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.operations import SUFFIX
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
+from kernel_gym.hardware.bundles.call import Prices
 from kernel_gym.hardware.bundles.runner import BundleRunner
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, PackedBuild, Run
 from kernel_gym.hardware.host.compiler import is_plain
@@ -78,7 +79,8 @@ class AscendSim:
         self._chip_lines = [f"chip {key} {value}" for key, value in self._chip.pairs()]
         self._trace: Path | None = None
         platform = [int(self._chip[name]) for name in ("vector_cores", "cube_cores", "ub_bytes", "l1_bytes")]
-        self._bundles = BundleRunner(self.build, self.run, self._build_folder, platform)
+        prices = Prices(self._copy_us, self._reference_us)
+        self._bundles = BundleRunner(self.build, self.run, self._build_folder, platform, budget, prices)
 
     def unavailable_reason(self) -> str | None:
         try:
@@ -185,6 +187,17 @@ class AscendSim:
         size = min([2, *(spec.nbytes // spec.numel for spec in signature.inputs if spec.numel)])
         rate = self._chip["cube_cores"] * self._chip["clock_mhz"] * 16 * 16 * 32 / size / self._chip["cube.step"]
         return self._chip["launch.base_us"] + work / rate
+
+    def _copy_us(self, nbytes: int) -> float:
+        """Return the time to start a kernel on all vector cores and to move so many bytes from or to HBM."""
+        return self._launch_us() + nbytes / (self._chip["memory.hbm_gbs"] * 1e3)
+
+    def _reference_us(self, signature: Signature, work: int) -> float:
+        """Return the time that no kernel for a task can do without, whether it moves tensors or multiplies."""
+        return self._launch_us() + max(self.floor_us(signature), self.compute_us(signature, work))
+
+    def _launch_us(self) -> float:
+        return self._chip["launch.base_us"] + self._chip["launch.core_us"] * self._chip["vector_cores"]
 
     def fork(self) -> AscendSim:
         return AscendSim(**self._options)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from kernel_gym.hardware.bundles import host, launch_text
 from kernel_gym.hardware.bundles.host import HostFailure, HostProgram, Parameter, TensorArgument
 from kernel_gym.hardware.bundles.model_process import ModelFailure
+from kernel_gym.hardware.bundles.provenance import Probe
 from kernel_gym.hardware.bundles.text import Bundle
 from kernel_gym.hardware.device import Array, Build, Fault, Inputs, Run, numpy_dtype
 from kernel_gym.kernel import BUNDLE_TEXTS
@@ -21,8 +22,12 @@ from kernel_gym.tasks.task import Task
 
 #: Rules that a run of a bundle can break besides those of the device.
 NO_LAUNCH, NOT_FROM_KERNEL = "NO_LAUNCH", "NOT_FROM_KERNEL"
-#: How a warning begins that says which launches' values torch computed.
-TORCH_COMPUTES = "TORCH_COMPUTES"
+#: How warnings begin that say which launches' values torch computed, and which it put together.
+TORCH_COMPUTES, TORCH_MOVES = "TORCH_COMPUTES", "TORCH_MOVES"
+#: Most launches of one call.
+MOST_LAUNCHES = 1000
+#: Most characters of a message.
+_LONGEST = 400
 _BINDING, _HOST, _MODEL = (BUNDLE_TEXTS[name] for name in ("python_bind_src", "host_operator_src", "model_src"))
 _NAN = 0xFF
 
@@ -38,6 +43,45 @@ class BuiltBundle:
     task: Task
 
 
+@dataclass(frozen=True)
+class Prices:
+    """What a device asks for torch's work around the launches, in microseconds.
+
+    Args:
+        copy: Reads and writes so many bytes.
+        reference: Does all of the task's work, at the highest rates of the device.
+    """
+
+    copy: Callable[[int], float]
+    reference: Callable[[Signature, int], float]
+
+
+class ProbeCall:
+    """A call of a bundle's model without the device and without the values, see `provenance`."""
+
+    def __init__(self, built: BuiltBundle, inputs: Inputs) -> None:
+        self.probe = Probe()
+        self._outputs = len(built.program.operator.outputs)
+        fixed = built.task.instance(inputs.case).fixed_inputs() if inputs.case else {}
+        self.values = [self.probe.give(array, i in fixed) for i, array in enumerate(inputs.values or ())]
+
+    def launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor]:
+        """Answer a launch with values that are recognised later."""
+        tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+        if len(self.probe.attributes) >= MOST_LAUNCHES:
+            raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
+        self.probe.attributes.append(_plain_values(arguments))
+        for tensor in tensors:
+            self.probe.observe(_to_numpy(tensor))
+        results = range(max(0, len(tensors) - self._outputs), len(tensors))
+        return {i: to_torch(self.probe.give(np.zeros_like(_to_numpy(tensors[i])))) for i in results}
+
+    def returned(self, outputs: list[torch.Tensor]) -> None:
+        """Keep what the model returned."""
+        for tensor in outputs:
+            self.probe.observe(_to_numpy(tensor))
+
+
 class Call:
     """One call of a bundle's model."""
 
@@ -48,15 +92,20 @@ class Call:
         inputs: Inputs,
         run: Callable[[Build, Inputs], Run],
         platform: Sequence[int],
+        budget: int,
+        probe: Probe,
     ) -> None:
         self._built, self._source, self._inputs = built, source, inputs
-        self._run, self._platform = run, platform
+        self._run, self._platform, self._budget = run, platform, budget
+        self._probe = probe
         self.runs: list[Run] = []
         self.failure: Run | None = None
-        self.unlaunched: list[torch.Tensor] | None = None
-        self._computed: list[str] = []
-        self._results: list[Array] = []
-        self._numbers: dict[int, int] = {}  # of tensors, by their addresses in the model's process
+        self.computed: list[str] = []
+        self.moved: list[tuple[str, int]] = []
+        self.results: list[list[Array]] = []
+        self._sent = 0
+        self._tensors: dict[int, tuple[int, Array]] = {}  # number and content by their addresses in the model's process
+        self._numbers = 0
 
     def launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor] | None:
         """Run one launch on the device; None if it failed, and then `failure` says why."""
@@ -72,48 +121,63 @@ class Call:
         """Answer a launch with NaN, to see whether the model's outputs depend on it."""
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         count = len(self._built.program.operator.outputs)
-        positions = range(len(tensors) - count, len(tensors))
+        positions = range(max(0, len(tensors) - count), len(tensors))
         return {position: _all_nan(tensors[position]) for position in positions}
 
-    def result(self, outputs: list[torch.Tensor]) -> Run:
-        """Return the run with the model's outputs."""
-        specs = self._inputs.signature.outputs
+    def replay(self) -> Callable[[str, list[Any], list[int]], dict[int, torch.Tensor]]:
+        """Return a function that answers launches with the results of this call."""
+        remaining: Iterator[list[Array]] = iter(self.results)
+
+        def answer(name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor]:
+            results = next(remaining, [])
+            first = sum(isinstance(argument, torch.Tensor) for argument in arguments) - len(results)
+            return {first + i: to_torch(array) for i, array in enumerate(results)}
+
+        return answer
+
+    def returned(self, outputs: list[torch.Tensor]) -> Run | None:
+        """Look at what the model returned; return the run if there is nothing to compare."""
         if not self.runs:
             return self._fault(NO_LAUNCH, "ModelNew launches no kernel of the bundle", _MODEL)
         shapes = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in outputs]
-        expected = [(spec.shape, spec.dtype) for spec in specs]
+        expected = [(spec.shape, spec.dtype) for spec in self._inputs.signature.outputs]
         if shapes != expected:
             text = f"ModelNew returns {_describe(shapes)}, the reference {_describe(expected)}"
             return self._fault("OUTPUT_SHAPE", text, _MODEL)
-        if self.unlaunched is not None:
-            for index, (output, other) in enumerate(zip(outputs, self.unlaunched, strict=False)):
-                if output.shape == other.shape and output.numel() and torch.equal(output, other):
-                    text = f"output {index} is the same without the kernel: torch computes it"
-                    return self._fault(NOT_FROM_KERNEL, text, _MODEL)
+        for index, tensor in enumerate(outputs):
+            self._note(f"output {index}", _to_numpy(tensor))
+        return None
+
+    def without_launches(self, outputs: list[torch.Tensor], others: list[torch.Tensor]) -> Run | None:
+        """Return the run of a model that returns the same although its launches returned NaN; None if it does not."""
+        for index, (output, other) in enumerate(zip(outputs, others, strict=False)):
+            if output.shape == other.shape and output.numel() and torch.equal(output, other):
+                text = f"output {index} is the same without the kernel: torch computes it"
+                return self._fault(NOT_FROM_KERNEL, text, _MODEL)
+        return None
+
+    def result(self, outputs: list[torch.Tensor], torch_us: float) -> Run:
+        """Return the run with the model's outputs; `torch_us` is the price of torch's work."""
         arrays = tuple(_to_numpy(tensor) for tensor in outputs)
-        return _merged(self.runs, arrays, self._notes(arrays))
+        return _merged(self.runs, arrays, self._notes(), torch_us)
 
     def failed(self, failure: ModelFailure) -> Run:
         """Return the run of a model or binding that fails."""
-        rule = "BINDING" if failure.part == _BINDING else "MODEL"
-        return self._fault(rule, failure.message, failure.part, failure.line)
+        return failed(self._built, self._source, failure)
 
-    def _fault(self, rule: str, message: str, part: str, line: int | None = None) -> Run:
-        return Run("fault", fault=self._placed(Fault(rule, message, line), part))
+    def _fault(self, rule: str, message: str, part: str) -> Run:
+        return _fault(self._built, self._source, Fault(rule, message), part)
 
-    def _placed(self, fault: Fault, part: str) -> Fault:
-        """Return a fault whose line is one of a bundle's texts with the place in words and the line of the file."""
-        place = f"{part} line {fault.line}" if fault.line else part
-        line = self._built.bundle.line_in(self._source, part, fault.line)
-        return replace(fault, place=place if fault.line or part != launch_text.PART else "", line=line)
-
-    def _notes(self, outputs: tuple[Array, ...]) -> tuple[str, ...]:
-        """Return which values torch computed: those that are in no tensor that it was given."""
-        computed = list(self._computed)
-        computed += [f"output {i}" for i, array in enumerate(outputs) if not _consists_of(array, self._results)]
-        return (
-            (f"{TORCH_COMPUTES}: torch computes {', '.join(computed)}; only the kernel is timed",) if computed else ()
-        )
+    def _notes(self) -> tuple[str, ...]:
+        """Return which values torch computed, and which it put together."""
+        notes = []
+        if self.computed:
+            text = f"torch computes {', '.join(self.computed)}"
+            notes.append(f"{TORCH_COMPUTES}: {text}; its work is timed at the highest rates of the device")
+        if self.moved:
+            text = f"torch puts together {', '.join(name for name, _ in self.moved)}"
+            notes.append(f"{TORCH_MOVES}: {text}; each is timed as a copy")
+        return tuple(notes)
 
     def _launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor] | None:
         operator = self._built.program.operator
@@ -130,9 +194,11 @@ class Call:
             for p, value in zip((*operator.inputs, *operator.outputs), [*inputs, *outputs], strict=True)
         ]
         self._check_types(specs)
+        if len(self.runs) >= MOST_LAUNCHES:
+            raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
+        self._note_attributes(_plain_values(arguments))
         tiling = host.tile(self._built.program, specs[: counts[0]], specs[counts[0] :], values, self._platform)
-        numbers = tuple(self._numbers.setdefault(address, len(self._numbers)) for address in addresses)
-        return self._on_device(inputs, outputs, tiling, numbers)
+        return self._on_device(inputs, outputs, tiling, addresses)
 
     def _check_types(self, specs: Sequence[TensorArgument]) -> None:
         operator = self._built.program.operator
@@ -145,47 +211,104 @@ class Call:
         return min(self._built.column, len(parameter.dtypes) - 1)
 
     def _on_device(
-        self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, numbers: tuple[int, ...]
+        self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, addresses: list[int]
     ) -> dict[int, torch.Tensor] | None:
-        given = [(i, _to_numpy(tensor)) for i, tensor in enumerate(inputs) if tensor is not None]
-        results = [_to_numpy(tensor) for tensor in outputs]
-        self._note_computed([array for _, array in given])
+        given = [_to_numpy(tensor) for tensor in inputs if tensor is not None]
+        memory = [_to_numpy(tensor) for tensor in outputs]
+        number = len(self.runs) + 1
+        for index, array in enumerate(given):
+            self._note(f"input {index} of launch {number}", array)
+        for index, array in enumerate(memory):
+            self._note(f"the content of output {index} of launch {number}", array)
+        numbers = tuple(map(self._number, addresses, [*given, *memory]))
         signature = Signature(
-            inputs=tuple(InputSpec(array.shape, _name(array)) for _, array in given),
-            outputs=tuple(TensorSpec(array.shape, _name(array)) for array in results),
+            inputs=tuple(InputSpec(array.shape, _name(array)) for array in given),
+            outputs=tuple(TensorSpec(array.shape, _name(array)) for array in memory),
             ints=launch_text.integers(_indices(inputs, outputs), tiling),
         )
         call = replace(
             self._inputs,
             signature=signature,
-            values=tuple(array for _, array in given),
+            values=tuple(given),
             case=None,
             workspace=tiling.workspace,
-            outputs=tuple(results),
+            outputs=tuple(memory),
             numbers=numbers,
             continues=bool(self.runs),
             scratch=self._scratch(signature),
         )
         run = self._run(self._built.kernel, call)
-        if run.status != "ok":
-            fault = run.fault and self._placed(run.fault, launch_text.PART)
-            self.failure = replace(run, outputs=(), fault=fault)
+        if run.status != "ok" or self._is_over_budget(run):
+            self.failure = self._stopped(run)
             return None
         self.runs.append(replace(run, outputs=()))
-        self._results += run.outputs
+        self.results.append(list(run.outputs))
         first = len(given)
+        for address, array in zip(addresses[first:], run.outputs, strict=True):
+            self._tensors[address] = (self._tensors[address][0], array)
         return {first + i: to_torch(array) for i, array in enumerate(run.outputs)}
+
+    def _is_over_budget(self, run: Run) -> bool:
+        return run.spent + sum(earlier.spent for earlier in self.runs) > self._budget * self._inputs.effort
+
+    def _stopped(self, run: Run) -> Run:
+        """Return the run of a launch that failed, as that of the call; of its outputs nothing is written."""
+        if run.status == "ok":
+            run = Run("timeout", fault=Fault("BUDGET", "all launches together take more than one may"), spent=run.spent)
+        fault = run.fault and _placed(self._built, self._source, run.fault, launch_text.PART)
+        poison = bytes([self._inputs.poison & 0xFF])
+        blanks = (
+            np.frombuffer(poison * spec.nbytes, numpy_dtype(spec.dtype)).reshape(spec.shape)
+            for spec in self._inputs.signature.outputs
+        )
+        return replace(run, outputs=tuple(blanks), fault=fault)
+
+    def _number(self, address: int, array: Array) -> int:
+        """Return the number of a tensor; the same address stands for the same tensor while its content is the same."""
+        number, content = self._tensors.get(address, (self._numbers, array))
+        if number == self._numbers or not _is_same(content, array):
+            number, self._numbers = self._numbers, self._numbers + 1
+        self._tensors[address] = (number, array)
+        return number
+
+    def _note(self, name: str, array: Array) -> None:
+        """Note an array that torch computed or put together."""
+        known = [*(self._inputs.values or ()), *(array for results in self.results for array in results)]
+        origin = self._probe.origin(self._sent, array, known)
+        self._sent += 1
+        if origin == "computed":
+            self.computed.append(name)
+        elif origin == "moved":
+            self.moved.append((name, array.nbytes))
+
+    def _note_attributes(self, values: list[Any]) -> None:
+        launch = len(self.runs)
+        if self._probe.attributes[launch : launch + 1] != [values]:
+            self.computed.append(f"an attribute of launch {launch + 1}")
 
     def _scratch(self, signature: Signature) -> tuple[int, ...]:
         """Return the outputs of a launch that are none of the task's, of which others may read a part."""
         results = {(spec.shape, spec.dtype) for spec in self._inputs.signature.outputs}
         return tuple(i for i, spec in enumerate(signature.outputs) if (spec.shape, spec.dtype) not in results)
 
-    def _note_computed(self, arrays: list[Array]) -> None:
-        known = [*(self._inputs.values or ()), *self._results]
-        for index, array in enumerate(arrays):
-            if not _consists_of(array, known):
-                self._computed.append(f"input {index} of launch {len(self.runs) + 1}")
+
+def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:
+    """Return the run of a model or binding that fails."""
+    rule = "BINDING" if failure.part == _BINDING else "MODEL"
+    return _fault(built, source, Fault(rule, failure.message, failure.line), failure.part)
+
+
+def _fault(built: BuiltBundle, source: str, fault: Fault, part: str) -> Run:
+    return Run("fault", fault=_placed(built, source, replace(fault, message=fault.message[:_LONGEST]), part))
+
+
+def _placed(built: BuiltBundle, source: str, fault: Fault, part: str) -> Fault:
+    """Return a fault whose line is one of a bundle's texts with the place in words and the line of the file."""
+    lines = built.bundle.parts.get(part, "").count("\n") + 1
+    own = fault.line if fault.line is not None and 1 <= fault.line <= lines else None  # a model may tell any line
+    place = f"{part} line {own}" if own else part
+    line = built.bundle.line_in(source, part, own)
+    return replace(fault, place=place if own or part != launch_text.PART else "", line=line)
 
 
 def _all_nan(tensor: torch.Tensor) -> torch.Tensor:
@@ -211,27 +334,24 @@ def _indices(inputs: list[Any], outputs: list[Any]) -> list[int]:
     return indices + [sum(present) + i for i in range(len(outputs))]
 
 
-def _consists_of(array: Array, known: Sequence[Array]) -> bool:
-    """Return whether every element is zero, one, or an element of one of the known arrays."""
-    if array.dtype.kind != "f" or not array.size:
-        return True
-    same = [np.ravel(other) for other in known if other.dtype == array.dtype]
-    if any(other.size == array.size and np.array_equal(other, np.ravel(array)) for other in same):
-        return True
-    values = np.unique(array)
-    values = values[np.isfinite(values) & (values != 0) & (values != 1)]
-    return bool(np.isin(values, np.concatenate(same)).all()) if same else not values.size
+def _plain_values(arguments: list[Any]) -> list[Any]:
+    """Return the values of a launch that are no tensors, in a form in which NaN equals itself."""
+    return [repr(argument) for argument in arguments if not isinstance(argument, torch.Tensor)]
 
 
-def _merged(runs: list[Run], outputs: tuple[Array, ...], notes: tuple[str, ...]) -> Run:
-    """Return all launches of a call as one run; its profile is that of the longest."""
+def _is_same(array: Array, other: Array) -> bool:
+    return array.dtype == other.dtype and array.shape == other.shape and array.tobytes() == other.tobytes()
+
+
+def _merged(runs: list[Run], outputs: tuple[Array, ...], notes: tuple[str, ...], torch_us: float) -> Run:
+    """Return all launches of a call and torch's work as one run; its profile is that of the longest launch."""
     longest = max(runs, key=lambda run: run.latency_us or 0.0)
     return replace(
         longest,
         outputs=outputs,
         blocks=frozenset().union(*(run.blocks for run in runs)),
         mix=sum((Counter(run.mix) for run in runs), Counter()),
-        latency_us=sum(run.latency_us or 0.0 for run in runs),
+        latency_us=sum(run.latency_us or 0.0 for run in runs) + torch_us,
         warnings=(*(text for run in runs for text in run.warnings), *notes),
         printed="".join(run.printed for run in runs),
         spent=sum(run.spent for run in runs),

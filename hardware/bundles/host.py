@@ -6,7 +6,10 @@ is data of a stranger: every number is checked here.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -47,6 +50,15 @@ DATA_TYPES = {
 NAMES = {code: name for name, code in DATA_TYPES.items()}
 _OPTIONAL, _DYNAMIC = 1, 3
 _WORD = re.compile(r"[A-Za-z_]\w{0,199}")
+#: One tiling struct in a line, as the host layer defines it; its fields; the types of numbers.
+_STRUCT = re.compile(r"struct (?P<name>[A-Za-z_]\w*) \{(?P<fields>(?: [^;{}]+;)*) \};")
+_FIELD = re.compile(
+    r" (?:alignas\(8\) )?(?P<type>(?:\w+::)*(?P<struct>[A-Za-z_]\w*)|[a-z ]+) [A-Za-z_]\w*(?:\[\d+\])?", re.ASCII
+)
+_ARITHMETIC = re.compile(
+    r"(?:std::)?(?:u?int(?:8|16|32|64)_t|size_t)|float|double|bool|half|bfloat16_t"
+    r"|(?:(?:un)?signed )?(?:char|short|int|long|long int|long long)|unsigned"
+)
 #: Most bytes of tiling data, of a workspace and of a response.
 MOST_TILING, MOST_WORKSPACE, MOST_RESPONSE = 4096, 1 << 33, 1 << 20
 
@@ -134,6 +146,8 @@ def build(bundle: Bundle, folder: Path) -> HostProgram | tuple[Diagnostic, ...]:
         return _described(bundle, folder, _ask(folder, "describe"))
     except HostFailure as failure:
         return (Diagnostic(str(failure), None, "host operator"),)
+    except (ValueError, IndexError):
+        return (Diagnostic("the host code wrote a file that is not its own", None, "host operator"),)
 
 
 def tile(
@@ -163,8 +177,7 @@ def tile(
     lines += [f"output {_tensor(argument)}" for argument in outputs]
     kinds = zip(program.operator.attributes, attributes, strict=True)
     lines += [f"attr {attribute.kind} {_value(attribute, value)}" for attribute, value in kinds]
-    (program.folder / REQUEST).write_text("\n".join(lines) + "\n")
-    words = {line[0]: line[1:] for line in _ask(program.folder, "tile") if line}
+    words = {line[0]: line[1:] for line in _ask(program.folder, "tile", "\n".join(lines) + "\n") if line}
     if words.get("status") != ["0"]:
         raise HostFailure(
             f"the tiling function returned {' '.join(words.get('status', ['nothing']))}, not GRAPH_SUCCESS"
@@ -173,22 +186,45 @@ def tile(
         data=_bytes(words.get("tiling", [])),
         blocks=_number(words.get("blocks", []), "SetBlockDim", 1, 0xFFFF),
         key=_number(words.get("key", []), "SetTilingKey", 0, (1 << 63) - 1),
-        workspace=sum(_number([word], "GetWorkspaceSizes", 0, MOST_WORKSPACE) for word in words.get("workspace", [])),
+        workspace=_number([str(_workspace(words))], "GetWorkspaceSizes", 0, MOST_WORKSPACE),
     )
 
 
-def _ask(folder: Path, what: str) -> list[list[str]]:
-    response = folder / RESPONSE
-    response.unlink(missing_ok=True)
-    host = programs.runtime()
-    code, output = call_confined(
-        host, [f"./{PROGRAM}", what], folder, ["/usr", "/lib", "/lib64", "/etc/ld.so.cache"], one_process=True
-    )
-    if code or not response.is_file() or response.stat().st_size > MOST_RESPONSE:
+def _workspace(words: dict[str, list[str]]) -> int:
+    return sum(_number([word], "GetWorkspaceSizes", 0, MOST_WORKSPACE) for word in words.get("workspace", []))
+
+
+def _ask(program: Path, what: str, request: str = "") -> list[list[str]]:
+    """Run the host code in a folder of its own, which nothing survives, and return the lines of its response."""
+    folder = Path(tempfile.mkdtemp(prefix="kernel_gym-"))
+    try:
+        (folder / REQUEST).write_text(request)
+        system = ["/usr", "/lib", "/lib64", "/etc/ld.so.cache"]
+        command = [str(program / PROGRAM), what]
+        code, output = call_confined(programs.runtime(), command, folder, [program, *system], one_process=True)
+        response = _response(folder / RESPONSE)
+    finally:
+        building.remove(folder)
+    if code or response is None:
         words = " ".join(output.split())[-200:]
         ending = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         raise HostFailure(f"the host code {ending}{': ' + words if words else ''}")
-    return [line.split() for line in response.read_text(errors="replace").splitlines()]
+    return [line.split() for line in response.splitlines()]
+
+
+def _response(path: Path) -> str | None:
+    """Return the text of a file that host code wrote; None if it is no plain file, or too large."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_RESPONSE:
+            return None
+        return os.read(handle, MOST_RESPONSE).decode(errors="replace")
+    finally:
+        os.close(handle)
 
 
 def _described(bundle: Bundle, folder: Path, lines: list[list[str]]) -> HostProgram | tuple[Diagnostic, ...]:
@@ -212,7 +248,19 @@ def _described(bundle: Bundle, folder: Path, lines: list[list[str]]) -> HostProg
         return (Diagnostic(text, None, BUNDLE_TEXTS["host_tiling_src"]),)
     struct, definition = tilings[name]
     operator = Operator(name, _parameters(own, "input"), _parameters(own, "output"), _attributes(own))
-    return HostProgram(folder, operator, _checked(struct), bytes.fromhex(definition).decode(errors="replace"))
+    return HostProgram(folder, operator, _checked(struct), _structs(bytes.fromhex(definition).decode(errors="replace")))
+
+
+def _structs(definition: str) -> str:
+    """Return the definition of tiling structs, which becomes device code; a HostFailure if it is anything else."""
+    known = {"TCubeTiling"}
+    for line in definition.splitlines():
+        head = _STRUCT.fullmatch(line)
+        fields = [_FIELD.fullmatch(field) for field in head["fields"].split(";")[:-1]] if head else [None]
+        if head is None or not all(f and (f["struct"] in known or _ARITHMETIC.fullmatch(f["type"])) for f in fields):
+            raise HostFailure(f"a tiling class has fields of arithmetic types and of tiling classes, not: {line[:80]}")
+        known.add(head["name"])
+    return definition
 
 
 def _lines_of(lines: list[list[str]], name: str) -> list[list[str]]:
@@ -257,17 +305,20 @@ def _tensor(argument: TensorArgument) -> str:
 
 def _value(attribute: Attribute, value: object) -> str:
     """Return an attribute as words of a request; a HostFailure if the value does not have its kind."""
-    match attribute.kind, value:
-        case "int", bool() | int():
-            return str(int(value))
-        case "float", bool() | int() | float():
-            return float(value).hex()
-        case "bool", bool() | int():
-            return str(int(bool(value)))
-        case "string", str():
-            return value.encode().hex() or "-"
-        case "ints" | "floats" | "bools", list():
-            return _values(value, attribute)
+    try:
+        match attribute.kind, value:
+            case "int", bool() | int():
+                return str(int(value))
+            case "float", bool() | int() | float():
+                return float(value).hex()
+            case "bool", bool() | int():
+                return str(int(bool(value)))
+            case "string", str():
+                return value.encode().hex() or "-"
+            case "ints" | "floats" | "bools", list():
+                return _values(value, attribute)
+    except (OverflowError, ValueError):  # a number or a character that C++ does not have
+        pass
     raise HostFailure(f"the attribute {attribute.name} is {attribute.kind}, and the binding passes {value!r}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,10 @@ from kernel_gym.kernel import BUNDLE_TEXTS
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.messages import BrokenMessage
 
-#: Seconds that the model may take around one launch, or to build itself.
+#: Seconds that the model may take to build itself and around its launches, and that the file of a bundle may take.
 SECONDS, TEXT_SECONDS = 300.0, 20.0
-#: Bytes of the tensors of one launch or result.
-MOST_BYTES = 16 << 30
+#: Bytes of the tensors of one launch or result: so many times those of the task, and at least so many.
+MOST_TIMES, LEAST_BYTES = 32, 256 << 20
 
 
 @dataclass(eq=False)
@@ -44,9 +45,13 @@ class ModelProcess(PythonProcess):
     def __init__(self) -> None:
         package = str(Path(__file__).resolve().parent.parent)
         super().__init__("kernel_gym.hardware.bundles.model_server", "bundle", torch.get_num_threads(), [package])
+        self._limit = self._left = SECONDS
+        self._most_bytes = LEAST_BYTES
 
     def forward(self, request: dict[str, Any], tensors: Sequence[torch.Tensor], launch: Launch) -> list[torch.Tensor]:
         """Call the model; `launch` runs its launches. A ModelFailure if the model fails."""
+        self._limit = self._left = SECONDS
+        self._most_bytes = max(LEAST_BYTES, MOST_TIMES * sum(tensor.nbytes for tensor in tensors))
         reply, outputs = self._exchange(request | {"method": "forward"}, tensors)
         while reply.get("kind") == "launch":
             results = _launched(reply, outputs, launch)
@@ -57,48 +62,57 @@ class ModelProcess(PythonProcess):
         if reply.get("kind") == "error":
             line = reply.get("line")
             kind, part = str(reply.get("type", "")), str(reply.get("part", ""))
-            raise ModelFailure(part, str(reply.get("message", ""))[:400], line if isinstance(line, int) else None, kind)
+            if part not in BUNDLE_TEXTS.values():
+                part = BUNDLE_TEXTS["model_src"]
+            raise ModelFailure(part, str(reply.get("message", ""))[:400], line if type(line) is int else None, kind)
         return outputs
 
     def texts(self, source: str) -> dict[str, str]:
         """Run the file of a bundle and return its strings."""
-        reply, _ = self._exchange({"method": "texts", "source": source}, (), TEXT_SECONDS)
-        if reply.get("kind") == "error":
-            raise BundleError(f"the bundle does not run: {reply.get('message')}")
-        return {name: text for name, text in reply["texts"].items() if name in BUNDLE_TEXTS and isinstance(text, str)}
+        self._limit = self._left = TEXT_SECONDS
+        reply, _ = self._exchange({"method": "texts", "source": source}, ())
+        texts = reply.get("texts")
+        if not isinstance(texts, dict):
+            raise BundleError(f"the bundle does not run: {str(reply.get('message'))[:400]}")
+        return {name: text for name, text in texts.items() if name in BUNDLE_TEXTS and isinstance(text, str)}
 
     def _exchange(
-        self, request: dict[str, Any], tensors: Sequence[torch.Tensor], seconds: float = SECONDS
+        self, request: dict[str, Any], tensors: Sequence[torch.Tensor]
     ) -> tuple[dict[str, Any], list[torch.Tensor]]:
+        began = time.monotonic()
         try:
-            with self._alarm(seconds):
+            with self._alarm(self._left):
                 messages.send(self._requests, json.dumps(request), tensors)
-                text, outputs = messages.receive(self._responses, MOST_BYTES)
+                text, outputs = messages.receive(self._responses, self._most_bytes)
+            self._left = max(0.0, self._left - (time.monotonic() - began))
             reply = json.loads(text)
             if not isinstance(reply, dict):
                 raise BrokenMessage("no object")
-        except (OSError, EOFError, BrokenMessage, ValueError) as error:
-            status, words = self._wait()
-            why = f"took longer than {seconds:.0f} s" if self._late else f"ended its process (status {status})"
+        except (OSError, EOFError, BrokenMessage, ValueError, RecursionError) as error:
+            status, words = self._wait(0.0 if isinstance(error, BrokenMessage) else 5.0)
+            why = f"took longer than {self._limit:.0f} s" if self._late else f"ended its process (status {status})"
             last = f": {words.splitlines()[-1]}" if words and not self._late else ""
             raise ModelFailure(BUNDLE_TEXTS["model_src"], f"the model {why}{last}") from error
         return reply, outputs
 
 
 def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch) -> dict[int, torch.Tensor] | None:
-    arguments: list[Any] = []
-    for entry in reply.get("arguments", []):
-        kind, value = entry
-        if kind == "tensor" and not (isinstance(value, int) and 0 <= value < len(tensors)):
-            raise ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
-        arguments.append(tensors[value] if kind == "tensor" else value)
-    return launch(str(reply.get("name", "")), arguments, _addresses(reply.get("addresses"), len(tensors)))
+    entries, addresses = reply.get("arguments"), reply.get("addresses")
+    if not _is_list(entries, list) or not _is_list(addresses, int) or len(addresses) != len(tensors):
+        raise _not_its_own()
+    positions = [entry[1] for entry in entries if len(entry) == 2 and entry[0] == "tensor"]
+    if any(len(entry) != 2 for entry in entries) or positions != list(range(len(tensors))):
+        raise _not_its_own()
+    arguments = [tensors[value] if kind == "tensor" else value for kind, value in entries]
+    return launch(str(reply.get("name", "")), arguments, addresses)
 
 
-def _addresses(addresses: Any, count: int) -> list[int]:
-    if isinstance(addresses, list) and len(addresses) == count and all(type(word) is int for word in addresses):
-        return addresses
-    raise ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(type(item) is kind for item in value)
+
+
+def _not_its_own() -> ModelFailure:
+    return ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
 
 
 def compute_texts(source: str) -> dict[str, str]:

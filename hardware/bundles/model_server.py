@@ -16,7 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import torch
 from torch.utils import _pytree as pytree
@@ -36,8 +36,27 @@ _NO_LIMIT = 1 << 62
 EXTENSION, VENDOR = "custom_ops_lib", "torch_npu"
 
 
+Fill: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+#: Functions whose result has values that nobody set.
+_UNFILLED = (torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty)
+
+
 class LaunchFailed(Exception):
     """Raised inside the model if a launch failed; the other process knows why."""
+
+
+class _OnHost(OnHost):
+    """Fills memory that the model leaves unset, so that it is the same in every call."""
+
+    def __init__(self, fill: Fill) -> None:
+        super().__init__()
+        self._fill = fill
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = super().__torch_function__(func, types, args, kwargs)
+        return self._fill(result) if func in _UNFILLED else result
 
 
 class BundleModel(ModuleInstance):
@@ -46,8 +65,9 @@ class BundleModel(ModuleInstance):
     As in the published harness, the model's text runs in the namespace of the reference.
     """
 
-    def __init__(self, reference: str, digest: str, case: Case, model: str) -> None:
+    def __init__(self, reference: str, digest: str, case: Case, model: str, fill: Fill) -> None:
         super().__init__(reference, digest, case, ())
+        self._fill = fill
         namespace = self._names
         exec(compile(model, MODEL_FILE, "exec"), namespace)
         if "ModelNew" not in namespace:
@@ -67,7 +87,7 @@ class BundleModel(ModuleInstance):
         filled = [next(arguments) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         model = self._model_of(seed)
         _load(model, {spec.name: tensor for spec, tensor in values.items() if spec.origin == "state"})
-        with torch.no_grad(), OnHost():
+        with torch.no_grad(), _OnHost(self._fill):
             result = model(*cast(Any, pytree.tree_unflatten(filled, structure)))
         return [leaf.contiguous() for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
 
@@ -75,7 +95,8 @@ class BundleModel(ModuleInstance):
         if self._built is None or self._built[0] != seed:
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(seed)
-                self._built = (seed, self._build())
+                with _OnHost(self._fill):
+                    self._built = (seed, self._build())
         return self._built[1]
 
 
@@ -122,7 +143,8 @@ class Server:
         if key not in self._models:
             self._install(request["binding"])
             case = Case(request["case"][0], request["case"][1], tuple((n, v) for n, v in request["case"][2]))
-            self._models = {key: BundleModel(request["reference"], request["digest"], case, request["model"])}
+            texts = request["reference"], request["digest"], case, request["model"]
+            self._models = {key: BundleModel(*texts, self._fill)}
         try:
             return self._models[key].forward(request["seed"], tensors)
         finally:
@@ -142,8 +164,8 @@ class Server:
             setattr(torch.ops, library, extension)
 
     def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
-        tensor.view(torch.uint8).fill_(self._poison) if tensor.dim() else tensor.fill_(float("nan"))
-        return tensor
+        content = torch.full((tensor.nbytes,), self._poison, dtype=torch.uint8)
+        return tensor.copy_(content.view(tensor.dtype).reshape(tensor.shape))
 
     def _launch(self, name: str, arguments: list[Any]) -> None:
         """Ask the other process for a launch and copy what it wrote into the output tensors."""

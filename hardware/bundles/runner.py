@@ -1,7 +1,8 @@
 """Builds bundles and runs them on a device that runs kernels in one file.
 
 A run calls ModelNew in a confined process. Each EXEC_NPU_CMD comes back as a launch: the tiling function runs for its
-shapes, and the device runs the kernel on its tensors. The latency is that of all launches together.
+shapes, and the device runs the kernel on its tensors. A second process that does not know the values tells what torch
+did to them around the launches (`provenance`). The latency is that of all launches and of torch's work together.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from kernel_gym.errors import BundleError, InfrastructureError, TaskError
 from kernel_gym.hardware.bundles import host, launch_text
-from kernel_gym.hardware.bundles.call import BuiltBundle, Call, to_torch
+from kernel_gym.hardware.bundles.call import BuiltBundle, Call, Prices, ProbeCall, failed, to_torch
 from kernel_gym.hardware.bundles.host import HostProgram
 from kernel_gym.hardware.bundles.model_process import ModelFailure, ModelProcess
+from kernel_gym.hardware.bundles.provenance import Probe
 from kernel_gym.hardware.bundles.text import read
 from kernel_gym.hardware.device import Build, Diagnostic, Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -38,6 +40,8 @@ class BundleRunner:
         run: Runs it.
         folder: Returns an empty folder for the host code of a kernel.
         platform: Vector cores, cube cores, bytes of unified buffer and of L1.
+        budget: What all launches of a call may take of the device's budget.
+        prices: What torch's work around the launches costs.
     """
 
     def __init__(
@@ -46,10 +50,14 @@ class BundleRunner:
         run: Callable[[Build, Inputs], Run],
         folder: Callable[[Kernel], Path],
         platform: Sequence[int],
+        budget: int,
+        prices: Prices,
     ) -> None:
         self._build, self._run, self._folder, self._platform = build, run, folder, platform
+        self._budget, self._prices = budget, prices
         self._built: OrderedDict[str, BuiltBundle] = OrderedDict()
-        self._process: tuple[str, ModelProcess] | None = None
+        self._processes: dict[str, tuple[str, ModelProcess]] = {}
+        self._probed: tuple[object, Probe] | None = None
 
     def build(self, kernel: Kernel, task: Task) -> Build:
         """Compile host code and kernel of a bundle."""
@@ -78,22 +86,70 @@ class BundleRunner:
         built = self._built.get(build.kernel.digest)
         if built is None or inputs.values is None or inputs.case is None:
             raise InfrastructureError("a bundle runs on the values of a case, after it was built")
-        call = Call(built, build.kernel.source, inputs, self._run, self._platform)
         try:
-            outputs = self._forward(built, inputs, call.launch)
-            if call.failure is None and inputs.poison != 0 and call.runs:
-                call.unlaunched = self._forward(built, inputs, call.pretend)
-        except ModelFailure as failure:
-            return call.failure or call.failed(failure)
-        return call.failure or call.result(outputs)
+            call = Call(
+                built, build.kernel.source, inputs, self._run, self._platform, self._budget, self._probe(built, inputs)
+            )
+            return self._called(built, inputs, call)
+        except ModelFailure as failure:  # it took too long, or ended its process, before the call itself
+            return failed(built, build.kernel.source, failure)
 
     def close(self) -> None:
-        """End the confined process."""
-        if self._process is not None:
-            self._process[1].close()
-        self._process = None
+        """End the confined processes."""
+        for _, process in self._processes.values():
+            process.close()
+        self._processes = {}
+        self._probed = None
 
-    def _forward(self, built: BuiltBundle, inputs: Inputs, launch: Any) -> list[torch.Tensor]:
+    def _called(self, built: BuiltBundle, inputs: Inputs, call: Call) -> Run:
+        try:
+            outputs = self._forward(built, inputs, call.launch)
+        except ModelFailure as failure:
+            return call.failure or call.failed(failure)
+        refused = call.failure or call.returned(outputs)
+        if refused is None and any(name.startswith("output") for name in call.computed):
+            try:
+                refused = call.without_launches(outputs, self._forward(built, inputs, call.pretend))
+            except ModelFailure:  # it does not bear NaN, so it looks at what its launches return
+                refused = None
+        return refused or call.result(outputs, self._torch_us(built, inputs, call, outputs))
+
+    def _probe(self, built: BuiltBundle, inputs: Inputs) -> Probe:
+        """Return what the model sends at a case, seen in a process that does not know the values."""
+        key = (built.kernel.kernel.digest, built.bundle["model_src"], inputs.case, inputs.seed, inputs.poison)
+        if self._probed is None or self._probed[0] != key:
+            call = ProbeCall(built, inputs)
+            try:
+                call.returned(self._forward(built, replace(inputs, values=tuple(call.values)), call.launch, "probe"))
+            except ModelFailure:
+                if not self._processes["probe"][1].alive:
+                    raise
+            self._probed = (key, call.probe)
+        return self._probed[1]
+
+    def _torch_us(self, built: BuiltBundle, inputs: Inputs, call: Call, outputs: list[torch.Tensor]) -> float:
+        """Return the price of what torch did around the launches of a call."""
+        price = sum(self._prices.copy(2 * nbytes) for _, nbytes in call.moved)
+        if not call.computed or inputs.case is None:
+            return price
+        if all(name.startswith("output") for name in call.computed) and self._follows(built, inputs, call, outputs):
+            results = sum(array.nbytes for results in call.results for array in results)
+            return price + self._prices.copy(results + sum(tensor.nbytes for tensor in outputs))
+        work = built.task.instance(inputs.case).work()
+        return price + self._prices.reference(inputs.signature, work)
+
+    def _follows(self, built: BuiltBundle, inputs: Inputs, call: Call, outputs: list[torch.Tensor]) -> bool:
+        """Return whether the outputs follow from the results of the launches alone, without the inputs."""
+        probe = ProbeCall(built, inputs)
+        try:
+            others = self._forward(built, replace(inputs, values=tuple(probe.values)), call.replay(), "probe")
+        except ModelFailure:
+            return False
+        return len(others) == len(outputs) and all(map(torch.equal, others, outputs))
+
+    def _forward(
+        self, built: BuiltBundle, inputs: Inputs, launch: Any, role: Literal["model", "probe"] = "model"
+    ) -> list[torch.Tensor]:
         case = inputs.case or Case("timing", "timing")
         request = {
             "reference": built.task.source,
@@ -104,18 +160,20 @@ class BundleRunner:
             "seed": inputs.seed,
             "poison": inputs.poison,
         }
-        return self._model(built).forward(request, [to_torch(array) for array in inputs.values or ()], launch)
+        return self._model(built, role).forward(request, [to_torch(array) for array in inputs.values or ()], launch)
 
-    def _model(self, built: BuiltBundle) -> ModelProcess:
-        """Return the confined process of a bundle; another bundle's is ended first."""
+    def _model(self, built: BuiltBundle, role: str) -> ModelProcess:
+        """Return a confined process of a bundle; another bundle's is ended first."""
         key = built.kernel.kernel.digest + built.bundle["model_src"] + built.bundle["python_bind_src"]
-        if self._process is None or self._process[0] != key or not self._process[1].alive:
-            self.close()
+        kept = self._processes.get(role)
+        if kept is None or kept[0] != key or not kept[1].alive:
+            if kept is not None:
+                kept[1].close()
             try:
-                self._process = (key, ModelProcess())
+                self._processes[role] = (key, ModelProcess())
             except TaskError as error:
                 raise InfrastructureError(str(error)) from error
-        return self._process[1]
+        return self._processes[role][1]
 
 
 def _column(program: HostProgram, task: Task) -> int:

@@ -171,8 +171,7 @@ class _Compilation:
     def _confined(self, command: list[str], read: Sequence[str]) -> tuple[int, str]:
         readable = [str(self.runtime.folder), *read]
         libraries = {"LD_LIBRARY_PATH": str(self.toolkit.libraries)}
-        words_name = f"{Path(command[0]).name}.words"
-        return host_compiler.call_confined(self.runtime.host, command, self.folder, readable, libraries, words_name)
+        return host_compiler.call_confined(self.runtime.host, command, self.folder, readable, libraries)
 
     def _instances(self) -> dict[int, str]:
         """Return offset in the host's file and name expression of every kernel that is instantiated there."""

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -53,7 +54,6 @@ def call_confined(
     folder: Path,
     read: Iterable[Path | str],
     environment: Mapping[str, str] = _NOTHING,
-    words_name: str = "words",
     one_process: bool = False,
 ) -> tuple[int, str]:
     """Return exit status and output of a program that may write `folder` only and read `read` besides.
@@ -67,29 +67,30 @@ def call_confined(
     limits += ["--processes", "one"] if one_process else []
     limits += [word for path in readable for word in ("--read", path)]
     whole = confinement.wrapped([str(runtime.confine), *limits, "--", *command], read=readable, write=[folder])
-    code, words = call(whole, folder, environment, words_name)
+    code, words = call(whole, folder, environment)
     if code == NOT_CONFINED:
         raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
     return code, words
 
 
-def call(
-    command: list[str], folder: Path, environment: Mapping[str, str] = _NOTHING, words_name: str = "words"
-) -> tuple[int, str]:
-    """Return exit status and output of a compiler. The output goes to a file, where the limit on file sizes applies."""
-    words = folder / words_name
-    with words.open("wb") as file:
+def call(command: list[str], folder: Path, environment: Mapping[str, str] = _NOTHING) -> tuple[int, str]:
+    """Return exit status and output of a compiler.
+
+    The output goes to a file, where the limit on file sizes applies. The file has no name, so that a program which may
+    write the folder cannot put a link in its place.
+    """
+    with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(
-            command, cwd=folder, env=_environment(folder) | dict(environment), stdin=subprocess.DEVNULL, stdout=file,
-            stderr=file, start_new_session=True,
+            command, cwd=folder, env=_environment(folder) | dict(environment), stdin=subprocess.DEVNULL, stdout=words,
+            stderr=words, start_new_session=True,
         )  # fmt: skip
-    alarm = Timer(SECONDS, _kill, (process,))
-    alarm.daemon = True
-    alarm.start()
-    code = process.wait()  # subprocess's own timeout would poll and sleep
-    alarm.cancel()
-    with words.open("rb") as file:
-        return code, file.read(1 << 20).decode(errors="replace")
+        alarm = Timer(SECONDS, _kill, (process,))
+        alarm.daemon = True
+        alarm.start()
+        code = process.wait()  # subprocess's own timeout would poll and sleep
+        alarm.cancel()
+        words.seek(0)
+        return code, words.read(1 << 20).decode(errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

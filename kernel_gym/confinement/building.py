@@ -74,6 +74,16 @@ def install(folder: Path, write: Callable[[Path], None]) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
+def remove(folder: Path) -> None:
+    """Remove a folder that confined code could write, with folders in it that are nested too deep for Python."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except (OSError, RecursionError):
+        subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+
+
 def link(compiler: str, sources: Iterable[Path], program: Path, *flags: str) -> None:
     """Compile and link one program."""
     run([compiler, *FLAGS, *map(str, sources), "-o", str(program), *flags])

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from pathlib import Path
 from threading import Timer
 from typing import BinaryIO
 
+from kernel_gym.confinement import building
 from kernel_gym.confinement.forked_process import ForkedProcess, ForkServer, NotForked
 from kernel_gym.confinement.programs import Programs, programs
 from kernel_gym.errors import InfrastructureError, TaskError
@@ -51,15 +53,16 @@ class PythonProcess:
     def __init__(self, module: str, code: str, threads: int, readable: Sequence[str] = ()) -> None:
         tools = _trustworthy_programs(code)
         self._late = False
-        self._folder = tempfile.TemporaryDirectory(prefix="kernel_gym-")
-        start = _Start(module, Path(self._folder.name), threads, (str(tools.folder), *_readable(), *readable))
+        self._folder = Path(tempfile.mkdtemp(prefix="kernel_gym-"))
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # without a name: no link can take its place
+        weakref.finalize(self, building.remove, self._folder)
+        start = _Start(module, self._folder, threads, (str(tools.folder), *_readable(), *readable))
         incoming, outgoing = os.pipe(), os.pipe()
         self._requests: BinaryIO = os.fdopen(incoming[1], "wb")
         self._responses: BinaryIO = os.fdopen(outgoing[0], "rb")
         try:
-            with self._errors.open("wb") as errors:
-                descriptors = (incoming[0], outgoing[1], errors.fileno())
-                self._process = _starter(os.getpid()).submit(start, tools, descriptors).result()
+            descriptors = (incoming[0], outgoing[1], self._errors.fileno())
+            self._process = _starter(os.getpid()).submit(start, tools, descriptors).result()
         except NotForked as error:
             raise _not_started(code, str(error)) from error
         finally:
@@ -68,10 +71,6 @@ class PythonProcess:
         with self._alarm(START_SECONDS):
             if self._responses.read(1) != READY:
                 raise self._not_started(code)
-
-    @property
-    def _errors(self) -> Path:
-        return Path(self._folder.name) / "errors"
 
     @property
     def alive(self) -> bool:
@@ -85,7 +84,8 @@ class PythonProcess:
         for stream in (self._requests, self._responses):
             with suppress(OSError):  # what was not yet written cannot be
                 stream.close()
-        self._folder.cleanup()
+        self._errors.close()
+        building.remove(self._folder)
 
     @contextmanager
     def _alarm(self, seconds: float) -> Iterator[None]:
@@ -106,14 +106,18 @@ class PythonProcess:
         """Return the exit status of a process that has closed its pipe, and its last words; then remove its files."""
         with suppress(subprocess.TimeoutExpired):  # it has closed its pipe and is about to end, or it is to be ended
             self._process.wait(seconds)
-        status, words = self._process.poll(), self._errors.read_text(errors="replace").strip()[-300:]
+        status, words = self._process.poll(), self._last_words()
         self.close()
         return status, words
+
+    def _last_words(self) -> str:
+        end = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), 1200, max(0, end - 1200)).decode(errors="replace").strip()[-300:]
 
     def _not_started(self, code: str) -> InfrastructureError:
         self._process.kill()
         self._process.wait()
-        words = self._errors.read_text(errors="replace").strip().splitlines()[-1:]
+        words = self._last_words().splitlines()[-1:]
         self.close()
         why = f"it took longer than {START_SECONDS:.0f} s" if self._late else " ".join(words) or "it gave no reason"
         return _not_started(code, why)

@@ -22,6 +22,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from kernel_gym import suites
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymError, TaskError
@@ -200,8 +201,8 @@ def _answer_errors_in_one_line(app: FastAPI, metrics: Metrics) -> None:
     async def refused(_: Request, error: KernelGymError) -> JSONResponse:
         return refusal(_status(error), str(error))
 
-    @app.exception_handler(HTTPException)
-    async def not_found(_: Request, error: HTTPException) -> JSONResponse:
+    @app.exception_handler(StarletteHTTPException)
+    async def not_found(_: Request, error: StarletteHTTPException) -> JSONResponse:
         return refusal(error.status_code, str(error.detail))
 
     @app.exception_handler(RequestValidationError)
@@ -212,7 +213,7 @@ def _answer_errors_in_one_line(app: FastAPI, metrics: Metrics) -> None:
     @app.middleware("http")
     async def limit(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         length = request.headers.get("content-length", "")
-        if request.method == "POST" and not length.isdigit():
+        if request.method == "POST" and (not length.isdigit() or "transfer-encoding" in request.headers):
             return refusal(411, "send the length of the body: Content-Length")
         if length.isdigit() and int(length) > LARGEST:
             return refusal(413, f"the body has more than {LARGEST} bytes")
@@ -252,7 +253,8 @@ def _task(body: VerifyRequest) -> Task:
 
 def _packaged_task(id: str) -> Task:
     """Return a packaged task; paths are not looked up, they would be files of the service's machine."""
-    if id.partition("/")[0] not in suites.SUITES:
+    suite, _, name = id.partition("/")
+    if suite not in suites.SUITES or "/" in name or name.endswith(".py"):
         raise HTTPException(404, f"no packaged task {id!r}: send the text of a problem file as task_source")
     try:
         return suites.find_task(id)
@@ -265,5 +267,5 @@ def _task_of_text(source: str) -> Task:
     """Return the task of a problem file's text; its code runs confined, even if this process trusts its own files."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "problem.py"
-        path.write_text(source)
+        path.write_bytes(source.encode(errors="replace"))  # JSON can hold halves of characters
         return load_file(path)

@@ -126,6 +126,11 @@ class _ConfinedProcess(PythonProcess):
         self._lock = Lock()
         self._requests.write(f"{len(text)}\n".encode() + text)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call runs or waits."""
+        return self._lock.locked()
+
     def call(
         self, request: Request, tensors: Sequence[torch.Tensor], limit_bytes: int, seconds: float
     ) -> tuple[Response, list[torch.Tensor]]:
@@ -172,9 +177,14 @@ class _Processes:
                 process = _ConfinedProcess(source)
                 self._processes[source] = process
             self._processes.move_to_end(source)
-            if len(self._processes) > MOST_PROCESSES:
-                self._processes.popitem(last=False)[1].close()
+            self._end_idle()
             return process
+
+    def _end_idle(self) -> None:
+        """End the processes beyond those that are kept, but none that somebody waits for."""
+        idle = [source for source, process in self._processes.items() if not process.is_busy]
+        for source in idle[: max(0, len(self._processes) - MOST_PROCESSES)]:
+            self._processes.pop(source).close()
 
     def close(self) -> None:
         """End all processes."""

@@ -31,6 +31,13 @@ WORK_PER_LIMIT, MOST_LIMITS = 1_000_000, 16
 MOST_EFFORT = 8_000_000_000
 #: Rules of a device that stop a run which would have gone on.
 STOPPED = ("BUDGET", "WORK_LIMIT")
+#: What is told of faults at hidden sizes whose words are the author's.
+WITHOUT_WORDS = {
+    "ASSERT": "an assertion failed",
+    "MODEL": "the model fails",
+    "BINDING": "the binding refuses the call",
+    "HOST": "the tiling function fails or sets what no device accepts",
+}
 SLOW = "it is too slow, or a loop never ends; work on tiles with vector instructions"
 #: Tolerance of the paper's comparison.
 PLAIN = 1e-2
@@ -182,7 +189,7 @@ def failed(run: Run, place: str, case: str) -> Incorrect:
         return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)
     message = run.fault.message if run.fault else ""
     if not public:
-        message = "an assertion failed" if _rule(run) == "ASSERT" else without_numbers(message)
+        message = WITHOUT_WORDS.get(_rule(run)) or without_numbers(message)
     if run.status == "timeout":
         text = f"The kernel did not end {place}: {message or 'an endless loop or a wait'}"
         return Incorrect(text, cause="timeout", rule=_rule(run), line=_line(run), case=case)

@@ -117,7 +117,7 @@ class Gates:
             checked = self._check(device, build, task, sets)
         if isinstance(checked, Incorrect):
             return _without_kernel(checked) or checked
-        if computing := _computed_by_torch(checked):
+        if computing := _computed_by_torch(checked.warnings):
             return computing
         with clock.gate("latency"):
             timed = self._measure(device)(device, build, task, checked, sets)
@@ -125,6 +125,8 @@ class Gates:
             return _without_kernel(timed) or timed
         if not isinstance(timed, latency_simulated.Timed):
             return timed
+        if computing := _computed_by_torch(timed.warnings):
+            return computing
         return _feasible(timed, checked, submission.kernel)
 
     def _compile(
@@ -217,10 +219,12 @@ def _without_kernel(verdict: Incorrect) -> Cheated | None:
     return Cheated(verdict.feedback, gate="correctness", rule=verdict.rule.lower().replace("_", "-"))
 
 
-def _computed_by_torch(checked: correctness.Checked) -> Cheated | None:
+def _computed_by_torch(warnings: tuple[str, ...]) -> Cheated | None:
     """Return the strict verdict on a bundle whose model computes with torch; None if it only moves values."""
-    text = next((text for text in checked.warnings if text.startswith(TORCH_COMPUTES)), None)
-    return Cheated(text, gate="correctness", rule="torch-computes") if text else None
+    text = next((text for text in warnings if text.startswith(TORCH_COMPUTES)), None)
+    if text is None:
+        return None
+    return Cheated(f"{text.partition(';')[0]}: the kernel has to", gate="correctness", rule="torch-computes")
 
 
 def _screen_binary(build: Build, source: Source | None, submission: Submission) -> Verdict | None:

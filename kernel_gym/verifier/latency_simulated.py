@@ -35,11 +35,12 @@ LESS_PROGRESS = 0.5
 
 @dataclass(frozen=True)
 class Timed:
-    """An accepted latency, and how it was obtained."""
+    """An accepted latency, how it was obtained, and the warnings of the run that a strict verdict looks at."""
 
     latency_us: float
     profile: Profile
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 #: How the gate ends: with a latency, or with a verdict that refuses the kernel.
@@ -74,7 +75,7 @@ class _Measurement:
         latency, floor = run.latency_us or 0.0, self.device.floor_us(self.signature)
         if latency < floor:
             return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
-        return Timed(latency, run.profile or Profile())
+        return Timed(latency, run.profile or Profile(), warnings=run.warnings)
 
     def _timed_run(self) -> tuple[ValueSet, Run]:
         """Run the kernel beside the reference, and again if that is not defined on the first inputs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import requests
@@ -194,3 +195,45 @@ def test_metrics_count_verdicts_refusals_and_what_waits(url: str, verifier: Paus
 def test_the_api_is_described(url: str) -> None:
     described = requests.get(f"{url}/openapi.json", timeout=20).json()
     assert {"/verify", "/verify/{id}", "/tasks", "/health", "/metrics"} <= set(described["paths"])
+
+
+@pytest.mark.parametrize(
+    "task", ["level1/../secret/1", "level1/../level1/problem.py", "level1/problem.py", "level1//relu"]
+)
+def test_the_name_of_a_task_is_no_path(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str) -> None:
+    for folder in ("level1", "secret"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "problem.py").write_text(PROBLEM)
+        (tmp_path / folder / "1_problem.py").write_text(PROBLEM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KERNELBENCH_HOME", str(tmp_path))
+    answer = post(url, task=task)
+    assert (answer.status_code, list(answer.json())) == (404, ["error"])
+    assert "no packaged task" in answer.json()["error"]
+
+
+def raw(url: str, head: str, body: bytes) -> bytes:
+    """Return the answer to a request that no library would send."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        lines = f"POST /verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n{head}"
+        connection.sendall(lines.encode() + b"\r\n\r\n" + body)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_a_body_in_pieces_has_no_length(url: str) -> None:
+    answer = raw(url, "Content-Length: 5\r\nTransfer-Encoding: chunked", b"2\r\n{}\r\n0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 411")
+
+
+def test_halves_of_characters_in_a_problem_file_are_no_traceback(url: str) -> None:
+    body = b'{"task": "t", "task_source": "oops \\ud800", "source": "a kernel"}'
+    answer = raw(url, f"Content-Length: {len(body)}", body)
+    assert answer.startswith(b"HTTP/1.1 422")
+    assert b'{"error":' in answer
+
+
+def test_json_that_is_nested_too_deep_is_refused_in_one_line(url: str) -> None:
+    answer = raw(url, "Content-Length: 100000", b"[" * 100000)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b'{"error":' in answer

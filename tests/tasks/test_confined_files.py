@@ -312,3 +312,22 @@ def test_the_option_and_the_variable_trust_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("KERNEL_GYM_TRUST", "1")
     assert not find_task(str(path)).confined
     assert (tmp_path / "written").exists()
+
+
+class FakeProcess:
+    """A process that is busy or not, and notes that it was ended."""
+
+    def __init__(self, is_busy=False):
+        self.is_busy, self.alive, self.ended = is_busy, True, False
+
+    def close(self):
+        self.ended = True
+
+
+def test_a_process_that_somebody_waits_for_is_not_ended_for_another_file(monkeypatch):
+    processes = confined_instance._Processes()
+    busy = FakeProcess(is_busy=True)
+    made = iter([busy, *(FakeProcess() for _ in range(confined_instance.MOST_PROCESSES + 1))])
+    monkeypatch.setattr(confined_instance, "_ConfinedProcess", lambda source: next(made))
+    kept = [processes.get(str(number)) for number in range(confined_instance.MOST_PROCESSES + 2)]
+    assert [process.ended for process in kept[:4]] == [False, True, True, False]

@@ -91,7 +91,7 @@ MODEL = "        return custom_ops_lib.relu_custom(x)"
 def test_what_is_wrong_with_a_bundle_is_told(verify, sample, monkeypatch, change, kind, words):
     from kernel_gym.hardware.bundles import model_process
 
-    monkeypatch.setattr(model_process.ModelProcess._exchange, "__defaults__", (15.0,))
+    monkeypatch.setattr(model_process, "SECONDS", 15.0)
     verdict = verify(sample("relu", change))
     assert isinstance(verdict, kind), verdict.feedback
     assert words in verdict.feedback

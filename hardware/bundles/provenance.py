@@ -1,0 +1,173 @@
+"""Where the values come from that a bundle's model passes to its launches and returns.
+
+Torch may move values around the launches, and make constants; what it computes is not the kernel's work. A model is
+code of a stranger, so it is not asked. It is called a second time, in another process that never sees the values of the
+call: there all elements of the inputs and of the launches' results have values of their own, by which the elements of
+every array that the model sends are recognised. What it sends in the call itself must then have come from the same
+places, or be the same constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from kernel_gym.hardware.device import Array
+
+#: `same` is an array that the model was given, or a part of one that lies in one piece; `moved` is put together from
+#: such arrays and constants; `computed` is anything else.
+Origin: TypeAlias = Literal["same", "moved", "constant", "computed"]
+#: The bits of the first value; others follow, so that their number is the difference of the bits.
+_FIRST = 0x3F9A3B1D
+#: Bytes of arrays that are kept of one call.
+MOST_BYTES = 2 << 30
+_CODED = ("float32", "float64")
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An array that the model was given: the number of its first element, None if it has no numbers, and its size."""
+
+    start: int | None
+    size: int
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """An array that the model sent: its type and size, and its values or, if it is a part of a source, only where."""
+
+    dtype: str
+    size: int
+    values: Array | None = None
+    part: tuple[int, int] | None = None
+
+
+class Probe:
+    """The second call: makes the values that the model gets, and keeps what it sends."""
+
+    def __init__(self) -> None:
+        self.attributes: list[list[Any]] = []
+        self._sources: list[_Source] = []
+        self._sent: list[_Sent] = []
+        self._count = 0
+        self._kept = 0
+        self._rng = np.random.default_rng()
+
+    def give(self, array: Array, fixed: bool = False) -> Array:
+        """Return an array for the model in place of one of the call.
+
+        Args:
+            array: An input of the call; for a result of a launch, an array of its shape and type.
+            fixed: Whether the model may know the values, as those of a mask.
+        """
+        coded = array.dtype.name in _CODED and not fixed
+        self._sources.append(_Source(self._count if coded else None, array.size))
+        if fixed:
+            return array
+        if not coded:
+            return self._drawn(array)
+        numbers = np.arange(self._count, self._count + array.size, dtype=np.uint32)
+        self._count += array.size
+        return (numbers + np.uint32(_FIRST)).view(np.float32).astype(array.dtype).reshape(array.shape)
+
+    def observe(self, array: Array) -> None:
+        """Keep an array that the model sent."""
+        flat = np.ravel(array)
+        part = self._part(self._numbers(flat)) if flat.dtype.name in _CODED and flat.size else None
+        uniform = flat.size and (_bits(flat) == _bits(flat[:1])).all()
+        values = np.broadcast_to(flat[:1], flat.shape) if uniform else flat
+        self._kept += 0 if part or uniform else flat.nbytes
+        keeps = part is None and self._kept <= MOST_BYTES
+        self._sent.append(_Sent(flat.dtype.name, flat.size, values if keeps else None, part))
+
+    def origin(self, index: int, array: Array, known: Sequence[Array]) -> Origin:
+        """Return where an array of the call comes from.
+
+        Args:
+            index: Its position among all arrays that the model sent.
+            array: Its values.
+            known: The arrays that the model had been given until then, in the order of `give`.
+        """
+        if not array.size:
+            return "same"
+        sent = self._sent[index] if index < len(self._sent) else _Sent("", 0)
+        flat = np.ravel(array)
+        if (sent.dtype, sent.size) != (flat.dtype.name, flat.size):
+            return "computed"
+        words = _bits(flat)
+        if sent.part is not None:
+            source, begin = sent.part
+            same = [_bits(np.ravel(a)[begin : begin + flat.size]) for a in known[source : source + 1]]
+            return "same" if same and np.array_equal(words, same[0]) else "computed"
+        if sent.values is None:
+            return "computed"
+        if sent.dtype not in _CODED:
+            return _origin_of_narrow(flat, _bits(sent.values), known)
+        numbers = self._numbers(sent.values)
+        constant = words == _bits(sent.values)
+        if constant.all():
+            return "constant"
+        return "moved" if (constant | (words == self._gathered(numbers, words, known))).all() else "computed"
+
+    def _part(self, numbers: Array) -> tuple[int, int] | None:
+        """Return index and offset of the source in which the elements lie in one piece; None if they do not."""
+        first, last = int(numbers[0]), int(numbers[-1])
+        if first < 0 or last - first + 1 != numbers.size or (np.diff(numbers) != 1).any():
+            return None
+        for index, source in enumerate(self._sources):
+            if source.start is not None and source.start <= first and last < source.start + source.size:
+                return index, first - source.start
+        return None
+
+    def _drawn(self, array: Array) -> Array:
+        if array.dtype.kind in "iub" and array.size:  # of the same values: indices stay within their bounds
+            return self._rng.choice(np.ravel(array), array.shape)
+        return self._rng.uniform(0.5, 1.5, array.shape).astype(array.dtype)
+
+    def _numbers(self, flat: Array) -> Array:
+        """Return for each value the number of the element that it stands for; -1 for none."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            single = flat.astype(np.float32)
+        numbers = single.view(np.uint32).astype(np.int64) - _FIRST
+        return np.where((numbers >= 0) & (numbers < self._count) & (single == flat), numbers, -1)
+
+    def _gathered(self, numbers: Array, words: Array, known: Sequence[Array]) -> Array:
+        """Return the bits of the elements with these numbers; where there are none, others than `words`."""
+        result = ~words
+        for source, array in zip(self._sources, known, strict=False):
+            if source.start is None or array.dtype.itemsize != words.dtype.itemsize or array.size != source.size:
+                continue
+            inside = (numbers >= source.start) & (numbers < source.start + source.size)
+            if inside.any():
+                result[inside] = _bits(np.ravel(array))[numbers[inside] - source.start]
+        return result
+
+
+def _origin_of_narrow(flat: Array, others: Array, known: Sequence[Array]) -> Origin:
+    """Return where an array of integers or of 16-bit floats comes from; such values are too few to be recognised."""
+    words = _bits(flat)
+    if any(_is_equal(flat, array) for array in known):
+        return "same"
+    if np.array_equal(words, others):
+        return "constant"
+    same = [_bits(np.ravel(array)) for array in known if array.dtype == flat.dtype]
+    if flat.dtype.kind in "iub" or not same:
+        return "computed"
+    return "moved" if bool(np.isin(words, np.concatenate(same)).all()) else "computed"
+
+
+def _is_equal(flat: Array, array: Array) -> bool:
+    """Return whether an array has the same elements; integers may have another type."""
+    if array.size != flat.size:
+        return False
+    if array.dtype.kind in "iub" and flat.dtype.kind in "iub":
+        return bool(np.array_equal(flat, np.ravel(array)))
+    return array.dtype == flat.dtype and np.array_equal(_bits(flat), _bits(np.ravel(array)))
+
+
+def _bits(flat: Array) -> Array:
+    return np.ascontiguousarray(flat).view(_WORDS[flat.dtype.itemsize])

@@ -1,0 +1,247 @@
+"""Bundles that try to earn a verdict, a file or a number that is not theirs."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from repository import ROOT
+
+from kernel_gym.confinement import building
+from kernel_gym.errors import BundleError
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.bundles import call, host, model_process
+from kernel_gym.hardware.bundles.host import Attribute, HostFailure
+from kernel_gym.hardware.bundles.model_process import ModelFailure, compute_texts
+from kernel_gym.hardware.bundles.text import read
+from kernel_gym.hardware.device import Fault, Inputs, Run
+from kernel_gym.kernel import Kernel
+from kernel_gym.suites.problem_files import load_file
+from kernel_gym.tasks.specs import Signature
+from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable
+from kernel_gym.verifier import Verifier
+from kernel_gym.verifier.correctness import failed
+
+SAMPLES = ROOT / "tests" / "hardware" / "bundles" / "samples"
+MODEL = "        return custom_ops_lib.relu_custom(x)"
+#: A binding that takes its output from Python.
+GIVEN = (
+    "(const at::Tensor &self) {\n    at::Tensor result = at::empty_like(self);",
+    "(const at::Tensor &self, at::Tensor &result) {",
+)
+COPIES = ("Relu(y, x, n);", "Adds(y, x, 0.0f, n);")
+SERVER = "import gc, json\nfrom kernel_gym.tasks import messages\nserver = next(o for o in gc.get_objects() if type(o).__name__ == 'Server')\n"
+
+
+def model(text):
+    return MODEL, "\n".join("        " + line for line in text.splitlines())
+
+
+def answer(reply):
+    """Return a model that writes to the pipe of the process itself."""
+    return model(f"{SERVER}messages.send(server._outgoing, json.dumps({reply!r}))\nreturn x")
+
+
+def before_host(text):
+    return "namespace optiling {\nconst", f"{text}\nnamespace optiling {{\nconst"
+
+
+def test_a_link_in_place_of_the_file_of_errors_is_not_followed(tmp_path):
+    (tmp_path / "secret").write_text("the secret")
+    source = f"import os\nos.symlink({str(tmp_path / 'secret')!r}, 'errors')\nos._exit(1)\nmodel_src = ''"
+    with pytest.raises(BundleError) as caught:
+        compute_texts(source)
+    assert "ended its process (status 1)" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_response_is_a_plain_file(tmp_path):
+    (tmp_path / "file").write_text("words")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    texts = [host._response(tmp_path / name) for name in ("file", "link", "folder", "pipe", "missing")]
+    assert texts == ["words", None, None, None, None]
+
+
+def test_folders_that_are_nested_too_deep_for_python_are_removed(tmp_path):
+    home = os.getcwd()
+    (tmp_path / "deep").mkdir()
+    os.chdir(tmp_path / "deep")
+    try:
+        for _ in range(1500):
+            os.mkdir("d")
+            os.chdir("d")
+    finally:
+        os.chdir(home)
+    building.remove(tmp_path / "deep")
+    assert not (tmp_path / "deep").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct A { uint32_t n; float f[3]; unsigned int k; std::int64_t z; };\nstruct B { alignas(8) A a; TCubeTiling cube; };\n",
+        "struct E { uint64_t nothing; };\n",
+    ],
+)
+def test_tiling_structs_become_device_code(text):
+    assert host._structs(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct A { inline static int shared; };\n",
+        "static int shared;\n",
+        "struct A { uint32_t n; }; int shared;\n",
+        "struct A { int f() { return 1; } };\n",
+        'struct A { int n = __builtin_printf("x"); };\n',
+        "struct A { Unknown n; };\n",
+        "#define float double\n",
+    ],
+)
+def test_other_text_does_not_become_device_code(text):
+    with pytest.raises(HostFailure, match="fields of arithmetic types"):
+        host._structs(text)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("float", 10**400), ("string", "\ud800"), ("ints", [float("nan"), "1"])])
+def test_attributes_that_c_does_not_have_are_refused(kind, value):
+    with pytest.raises(HostFailure, match="the attribute a is"):
+        host._value(Attribute("a", kind), value)
+
+
+X = torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"arguments": [1], "addresses": [0]},
+        {"arguments": 5, "addresses": [0]},
+        {"arguments": [["tensor", 1]], "addresses": [0]},
+        {"arguments": [["tensor", 0], ["tensor", 0]], "addresses": [0]},
+        {"arguments": [["tensor", 0]], "addresses": ["0"]},
+        {"arguments": [["tensor", 0]], "addresses": []},
+        {"arguments": [["tensor", True]], "addresses": [0]},
+        {"arguments": [["tensor"]], "addresses": [0]},
+        {},
+    ],
+)
+def test_a_launch_that_is_no_launch_is_the_model_s_fault(reply):
+    with pytest.raises(ModelFailure, match="not its own"):
+        model_process._launched(reply | {"name": "aclnnA"}, [X], lambda *_: {})
+
+
+def a_call(sample, **changes):
+    built = call.BuiltBundle(read(sample("relu")), None, None, 0, None)
+    return call.Call(built, sample("relu"), Inputs(Signature((), ()), **changes), None, (), 100, None)
+
+
+def test_an_address_stands_for_one_content(sample):
+    one = a_call(sample)
+    a, b = np.zeros(4, np.float32), np.ones(4, np.float32)
+    assert [one._number(7, a), one._number(7, a.copy()), one._number(8, b), one._number(7, b)] == [0, 0, 1, 2]
+
+
+def test_a_line_that_a_text_does_not_have_is_not_told(sample):
+    one = a_call(sample)
+    known = one.failed(ModelFailure("model", "words", 3)).fault
+    assert known.place == "model line 3"
+    unknown = one.failed(ModelFailure("model", "words", 123456)).fault
+    assert (unknown.place, unknown.line) == ("model", None)
+
+
+@pytest.mark.parametrize("rule", ["MODEL", "BINDING", "HOST"])
+def test_the_author_s_words_are_told_at_public_sizes_only(rule):
+    run = Run("fault", fault=Fault(rule, "RuntimeError: abcabc", 3, place="model line 3"))
+    assert "abcabc" in failed(run, "at the public sizes", "public").feedback
+    assert "abcabc" not in failed(run, "at a hidden size", "hidden").feedback
+    assert "abcabc" not in failed(run, "at the timing sizes", "timing").feedback
+
+
+def test_all_launches_of_a_call_share_one_budget(sample):
+    one = a_call(sample, effort=2)
+    one.runs = [Run("ok", spent=150)]
+    assert not one._is_over_budget(Run("ok", spent=50))
+    assert one._is_over_budget(Run("ok", spent=51))
+    assert one._stopped(Run("ok", spent=51)).fault.rule == "BUDGET"
+
+
+def judge(text, policy, reference=SAMPLES / "relu.reference.py"):
+    with Verifier(AscendSim(), cache=False, policy=policy, unsafe=True) as verifier:
+        return verifier.verify(Kernel(text), load_file(reference, trust=True))
+
+
+def test_an_answer_that_torch_put_into_the_output_is_not_the_kernel_s(sample):
+    text = sample(
+        "relu", GIVEN, ("    op.Process();", ""), model("return custom_ops_lib.relu_custom(x, torch.relu(x))")
+    )
+    verdict = judge(text, "strict")
+    assert isinstance(verdict, Cheated), verdict.feedback
+    assert verdict.feedback == "TORCH_COMPUTES: torch computes the content of output 0 of launch 1: the kernel has to"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ((COPIES, model("return custom_ops_lib.relu_custom(torch.relu(x))")), Cheated, "torch computes input 0 of launch 1"),
+        ((model("import sys\nf = sys._getframe()\nwhile 'request' not in f.f_locals: f = f.f_back\n"
+                "if f.f_locals['request']['case'][1] != 'timing': return custom_ops_lib.relu_custom(x)\n"
+                "return torch.relu(x) * 1.0000001 + 0 * custom_ops_lib.relu_custom(x)"),), Cheated, "torch computes output 0"),
+        ((model("if x.shape[0] == 64: return custom_ops_lib.relu_custom(x)\nraise RuntimeError('hidden')"),), Incorrect, "the model fails"),
+        ((model("return custom_ops_lib.relu_custom(x.t().contiguous()).t()"),), Feasible, "Correct"),
+        ((GIVEN, model("return custom_ops_lib.relu_custom(x, torch.empty_like(x))")), Feasible, "Correct"),
+    ],
+)  # fmt: skip
+def test_strict_verdicts_are_about_the_kernel_s_work(sample, changes, kind, words):
+    verdict = judge(sample("relu", *changes), "strict")
+    assert isinstance(verdict, kind), verdict.feedback
+    assert words in verdict.feedback
+    assert "hidden'" not in verdict.feedback
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ((before_host('#include <unistd.h>\nstatic int a = (unlinkat(-100, "request", 0), symlinkat("/tmp/none", -100, "response"), 0);'),), Uncompilable, "the host code"),
+        ((before_host('static std::string a = optiling::tiling_definitions()["ReluCustom"] = "static int shared;";'),), Uncompilable, "fields of arithmetic types"),
+        ((answer({"kind": "launch", "arguments": 5}),), Incorrect, "not its own"),
+        ((answer({"kind": "error", "part": "Correct. 1 us", "message": "x", "line": 123456789}),), Incorrect, "MODEL model: x"),
+        ((model("while True: custom_ops_lib.relu_custom(x)"),), Incorrect, "more than 3 launches"),
+        ((model("return torch.zeros(1).expand(1 << 28).contiguous()"),), Incorrect, "MODEL model: the model ended"),
+        ((model("import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nreturn custom_ops_lib.relu_custom(x)"),), Feasible, "Correct"),
+    ],
+)  # fmt: skip
+def test_hostile_bundles_get_a_verdict(sample, monkeypatch, changes, kind, words):
+    monkeypatch.setattr(call, "MOST_LAUNCHES", 3)
+    verdict = judge(sample("relu", *changes), "reference")
+    assert isinstance(verdict, kind), verdict.feedback
+    assert words in verdict.feedback
+    assert "123456789" not in verdict.feedback
+
+
+@pytest.mark.slow
+def test_torch_s_work_is_timed(sample, tmp_path):
+    reference = tmp_path / "big.py"
+    reference.write_text((SAMPLES / "relu.reference.py").read_text().replace("rows = 64", "rows = 16384"))
+    honest = judge(sample("relu"), "reference", reference)
+    sham = "return torch.relu(x) + 0 * custom_ops_lib.relu_custom(x[:1].contiguous()).sum()"
+    cheap = judge(sample("relu", model(sham)), "reference", reference)
+    assert isinstance(cheap, Feasible), cheap.feedback
+    assert cheap.latency > honest.latency
+
+
+@pytest.mark.slow
+def test_nothing_that_host_code_writes_survives_its_run(sample, tmp_path):
+    counting = (
+        "    context->SetBlockDim(BLOCK_DIM);",
+        '    int n = 0; { std::ifstream in("calls"); in >> n; } std::ofstream("calls") << n + 1;\n'
+        "    context->SetBlockDim(n + 1);",
+    )
+    program = host.build(read(sample("relu", counting, before_host("#include <fstream>"))), tmp_path)
+    x = host.TensorArgument((7, 300), "float32")
+    assert [host.tile(program, [x], [x], [], (48, 24, 196608, 524288)).blocks for _ in range(2)] == [1, 1]
