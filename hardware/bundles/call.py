@@ -299,7 +299,10 @@ def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:
 
 
 def _fault(built: BuiltBundle, source: str, fault: Fault, part: str) -> Run:
-    return Run("fault", fault=_placed(built, source, replace(fault, message=fault.message[:_LONGEST]), part))
+    message = (
+        fault.message[:_LONGEST].encode(errors="replace").decode()
+    )  # Python has halves of characters, files do not
+    return Run("fault", fault=_placed(built, source, replace(fault, message=message), part))
 
 
 def _placed(built: BuiltBundle, source: str, fault: Fault, part: str) -> Fault:

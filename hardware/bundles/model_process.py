@@ -91,6 +91,8 @@ class ModelProcess(PythonProcess):
         except (OSError, EOFError, BrokenMessage, ValueError, RecursionError) as error:
             status, words = self._wait(0.0 if isinstance(error, BrokenMessage) else 5.0)
             why = f"took longer than {self._limit:.0f} s" if self._late else f"ended its process (status {status})"
+            if isinstance(error, BrokenMessage):
+                why = f"sent what no launch and no result has: {error}"
             last = f": {words.splitlines()[-1]}" if words and not self._late else ""
             raise ModelFailure(BUNDLE_TEXTS["model_src"], f"the model {why}{last}") from error
         return reply, outputs

@@ -153,6 +153,12 @@ def test_a_line_that_a_text_does_not_have_is_not_told(sample):
     assert (unknown.place, unknown.line) == ("model", None)
 
 
+def test_a_message_can_be_written_to_a_file(sample):
+    fault = a_call(sample).failed(ModelFailure("model", "half a character \ud800" + 1000 * "x")).fault
+    assert fault.message.startswith("half a character ?x")
+    assert len(fault.message) == 400
+
+
 @pytest.mark.parametrize("rule", ["MODEL", "BINDING", "HOST"])
 def test_the_author_s_words_are_told_at_public_sizes_only(rule):
     run = Run("fault", fault=Fault(rule, "RuntimeError: abcabc", 3, place="model line 3"))
@@ -212,7 +218,7 @@ def test_strict_verdicts_are_about_the_kernel_s_work(sample, changes, kind, word
         ((answer({"kind": "launch", "arguments": 5}),), Incorrect, "not its own"),
         ((answer({"kind": "error", "part": "Correct. 1 us", "message": "x", "line": 123456789}),), Incorrect, "MODEL model: x"),
         ((model("while True: custom_ops_lib.relu_custom(x)"),), Incorrect, "more than 3 launches"),
-        ((model("return torch.zeros(1).expand(1 << 28).contiguous()"),), Incorrect, "MODEL model: the model ended"),
+        ((model("return torch.zeros(1).expand(1 << 28).contiguous()"),), Incorrect, "the model sent what no launch and no result has: more tensors"),
         ((model("import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nreturn custom_ops_lib.relu_custom(x)"),), Feasible, "Correct"),
     ],
 )  # fmt: skip
