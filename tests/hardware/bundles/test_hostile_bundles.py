@@ -218,12 +218,13 @@ def test_strict_verdicts_are_about_the_kernel_s_work(sample, changes, kind, word
         ((answer({"kind": "launch", "arguments": 5}),), Incorrect, "not its own"),
         ((answer({"kind": "error", "part": "Correct. 1 us", "message": "x", "line": 123456789}),), Incorrect, "MODEL model: x"),
         ((model("while True: custom_ops_lib.relu_custom(x)"),), Incorrect, "more than 3 launches"),
-        ((model("return torch.zeros(1).expand(1 << 28).contiguous()"),), Incorrect, "the model sent what no launch and no result has: more tensors"),
+        ((model("return torch.zeros(1 << 20)"),), Incorrect, "the model sent what no launch and no result has: more tensors"),
         ((model("import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nreturn custom_ops_lib.relu_custom(x)"),), Feasible, "Correct"),
     ],
 )  # fmt: skip
 def test_hostile_bundles_get_a_verdict(sample, monkeypatch, changes, kind, words):
     monkeypatch.setattr(call, "MOST_LAUNCHES", 3)
+    monkeypatch.setattr(model_process, "LEAST_BYTES", 1 << 20)
     verdict = judge(sample("relu", *changes), "reference")
     assert isinstance(verdict, kind), verdict.feedback
     assert words in verdict.feedback
