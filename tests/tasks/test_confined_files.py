@@ -227,7 +227,7 @@ def test_nothing_of_one_file_reaches_another(tmp_path):
     look = "import builtins, os, torch\nimport torch.nn as nn\n"
     look += "seen = [hasattr(builtins, 'left'), 'LEFT' in os.environ, os.listdir('.'), hasattr(nn.Module, 'left')]\n"
     look += "raise ValueError(seen + [torch.relu(torch.tensor(-1.0)).item()])"
-    assert "ValueError: [False, False, ['errors'], False, 0.0]" in fails(tmp_path, at_import(look))
+    assert "ValueError: [False, False, [], False, 0.0]" in fails(tmp_path, at_import(look))
 
 
 @forked
