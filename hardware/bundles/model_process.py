@@ -54,7 +54,11 @@ class ModelProcess(PythonProcess):
         self._most_bytes = max(LEAST_BYTES, MOST_TIMES * sum(tensor.nbytes for tensor in tensors))
         reply, outputs = self._exchange(request | {"method": "forward"}, tensors)
         while reply.get("kind") == "launch":
-            results = _launched(reply, outputs, launch)
+            try:
+                results = _launched(reply, outputs, launch)
+            except ModelFailure:  # the model waits for an answer that it does not get
+                self.close()
+                raise
             if results is None:
                 reply, outputs = self._exchange({"error": True}, ())
             else:
