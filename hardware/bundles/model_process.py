@@ -103,8 +103,8 @@ class ModelProcess(PythonProcess):
 
 
 def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch) -> dict[int, torch.Tensor] | None:
-    entries, addresses = reply.get("arguments"), reply.get("addresses")
-    if not _is_list(entries, list) or not _is_list(addresses, int) or len(addresses) != len(tensors):
+    entries, addresses = _list_of(reply.get("arguments"), list), _list_of(reply.get("addresses"), int)
+    if len(addresses) != len(tensors):
         raise _not_its_own()
     positions = [entry[1] for entry in entries if len(entry) == 2 and entry[0] == "tensor"]
     if any(len(entry) != 2 for entry in entries) or positions != list(range(len(tensors))):
@@ -113,8 +113,11 @@ def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch
     return launch(str(reply.get("name", "")), arguments, addresses)
 
 
-def _is_list(value: Any, kind: type) -> bool:
-    return isinstance(value, list) and all(type(item) is kind for item in value)
+def _list_of(value: object, kind: type) -> list[Any]:
+    """Return a value that is a list of one type."""
+    if not isinstance(value, list) or not all(type(item) is kind for item in value):
+        raise _not_its_own()
+    return value
 
 
 def _not_its_own() -> ModelFailure:
