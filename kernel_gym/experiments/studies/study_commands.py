@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from kernel_gym.experiments.runs.run_folder import RunFolder
 from kernel_gym.experiments.studies import model_studies, study_definition, tables
 from kernel_gym.experiments.studies.model_studies import STUDY_FILE
 from kernel_gym.experiments.studies.seed_curves import write_seed_curves
-from kernel_gym.experiments.studies.study import Banks, Failure, Study
+from kernel_gym.experiments.studies.study import Banks, Failure, Study, Watch
 from kernel_gym.experiments.studies.study_definition import StudyDefinition
 from kernel_gym.verdict import Policy
 
@@ -185,10 +185,21 @@ def run(
         if asks_model:
             stack.enter_context(model_studies.judging(access.unsafe))
         title = f"{request.name}: {contenders} contenders, {len(study.shards)} runs"
-        watch = stack.enter_context(show_progress(title, study.done))
+        watch = stack.enter_context(_progress(title, study, replays=access.replay is not None))
         if asks_model and waiting and access.replay is None:
             stack.enter_context(model_studies.serving(access.author, access.model, waiting, parallel))
         return study.run(parallel, watch, banks)
+
+
+@contextmanager
+def _progress(title: str, study: Study, replays: bool) -> Iterator[Watch]:
+    """Show the progress of a study: its attempts, or in a replay, where all are on record, its runs."""
+    if replays:
+        with show_progress(title, len(study.complete()), "runs replayed") as show:
+            yield lambda done, total: show(len(study.complete()), len(study.shards))
+    else:
+        with show_progress(title, study.done) as show:
+            yield show
 
 
 def write_results(request: StudyRequest, folder: Path) -> str:

@@ -92,6 +92,28 @@ def test_runs_are_archived_and_replayed_without_the_model(tmp_path: Path, monkey
     assert again.complete()
 
 
+def test_the_progress_of_a_replay_counts_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[tuple[int, ...]] = []
+
+    @contextmanager
+    def progress(title: str, already: int, unit: str) -> Iterator[Any]:
+        assert (already, unit) == (0, "runs replayed")
+        yield lambda done, total: lines.append((done, total))
+
+    def replay(self: Study, parallel: int, watch: Any, *arguments: Any) -> list[Any]:
+        watch(self.total, self.total)  # all attempts are on record
+        for shard in self.shards[:2]:
+            (self.path(shard) / "complete").touch()
+        watch(self.total, self.total)
+        return []
+
+    monkeypatch.setattr(study_commands, "show_progress", progress)
+    monkeypatch.setattr(Study, "run", replay)
+    access = study_commands.ModelAccess(replay=RESULTS / "transcripts" / "model-agents.tar.xz")
+    study_commands.run(study_commands.StudyRequest("model-agents", "full"), tmp_path, 2, access)
+    assert lines == [(0, 25), (2, 25)]
+
+
 def test_a_changed_answer_is_found_by_the_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = REQUEST.study(tmp_path / "first")
     with serving(answering(answer)) as host:
