@@ -77,7 +77,9 @@ class Store:
         """Change the bank in one transaction; a change within another one is part of it."""
         if self.read_only:
             raise BankError(f"{self.name} was opened read-only")
-        if self.connection.in_transaction:
+        with readable_errors(self.path):
+            within = self.connection.in_transaction
+        if within:
             yield
             return
         try:
