@@ -22,7 +22,7 @@ config = (
     .debugging(seed=0)
 )
 algorithm = config.build_algo()
-for iteration in range(1, 11):
+for iteration in range(1, 7):
     result = algorithm.train()["env_runners"]
     print(f"iteration {iteration}: mean return {result['episode_return_mean']:.2f}; the best policy gets 1.00")
 algorithm.stop()

@@ -39,8 +39,8 @@ LONGEST = (
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than cores: tests wait for processes and servers that they start."""
-    return len(os.sched_getaffinity(0)) + 2
+    """One worker more than cores: tests wait for processes and servers that they start."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,8 +32,8 @@ RUN = [
     DOCS / "concepts" / "author.md",
 ]
 ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-#: Pages whose blocks `make test-slow` runs.
-SLOW = ("dataset", "train-models")
+#: Pages whose blocks `make test-slow` runs; that of RLlib starts Ray four times.
+SLOW = ("dataset", "rllib", "train-models")
 NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
 #: The most that a test spends where a page has a larger number.
 SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}

@@ -53,7 +53,7 @@ def test_a_user_agent_is_compared(tmp_path: Path) -> None:
 def test_rllib_learns(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs ray: pip install 'kernel_gym[rllib]'")
     returns = [float(number) for number in re.findall(r"mean return (-?[\d.]+);", run("rllib_ppo.py", tmp_path))]
-    assert len(returns) == 10
+    assert len(returns) == 6
     assert returns[-1] > returns[0] + 1
 
 

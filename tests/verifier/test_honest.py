@@ -17,8 +17,8 @@ from tests.verifier.variants import variants
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 TASKS = {"softmax_rows": "level1/softmax"}
 VARIANTS = list(variants())
-#: One in eight, spread over all kernels and all pairs of changes.
-SAMPLE = VARIANTS[:: len(VARIANTS) // 40]
+#: One in sixteen, spread over all kernels and all pairs of changes.
+SAMPLE = VARIANTS[:: len(VARIANTS) // 20]
 
 
 def refused(kernels) -> dict[str, str]:
@@ -41,7 +41,7 @@ def judge(chosen, capsys) -> None:
 
 @needs_compiler
 def test_a_sample_of_honest_variants_is_feasible(capsys):
-    assert len(SAMPLE) >= 40
+    assert len(SAMPLE) >= 20
     judge(SAMPLE, capsys)
 
 
@@ -67,14 +67,15 @@ def test_every_oracle_is_feasible(suite, capsys):
     assert reasons == {}
 
 
-def test_honest_variants_are_not_refused(capsys):
-    refused_by_text = {}
-    for name, _, text in VARIANTS:
+@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_honest_variants_are_not_refused(share, capsys):
+    refused_by_text, chosen = {}, VARIANTS[::share]
+    for name, _, text in chosen:
         source = read(text)
         reasons = [finding.describe() for finding in findings(source)] + [str(d) for d in dialect.lint(source)]
         if reasons or source.tree.has_error:
             refused_by_text[name] = reasons or "does not parse"
     with capsys.disabled():
-        print(f"\n{len(VARIANTS)} honest variants screened")
+        print(f"\n{len(chosen)} honest variants screened")
     assert refused_by_text == {}
-    assert len(VARIANTS) >= 300
+    assert len(chosen) >= 300 // share
