@@ -106,10 +106,13 @@ _INTEGERS = frozenset(
 )
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
 _ALIASES = (
-    re.compile(r"\busing\s+(?P<name>\w+)\s*=\s*(?P<type>[^;{}()]+);"),
+    re.compile(r"\busing\s+(?P<name>\w+)\s*(?:\[\[[^;]*?\]\]\s*)?=\s*(?P<type>[^;{}()]+);"),
     re.compile(r"\btypedef\s+(?P<type>[^;{}()]+?)\s*\b(?P<name>\w+)\s*;"),
     re.compile(r"\b(?P<type>enum)\s+(?:class\s+|struct\s+)?(?P<name>\w+)"),
 )
+#: A typedef of several names, and those names: each counts as one without a known meaning.
+_SEVERAL = re.compile(r"\btypedef\b(?P<names>[^;{}]*,[^;{}]*);")
+_NAMED = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?=,|$)")
 _FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
 _VARIABLE = re.compile(r"^  (\S.*?) ([\w.$]+);$", re.MULTILINE)
 _PARAMETER = re.compile(r"([^,(]+?) ([\w$]+)(?=[,)])")
@@ -150,6 +153,8 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
 def aliases(source: str) -> dict[str, bool]:
     """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
     meanings = [(match["name"], match["type"]) for pattern in _ALIASES for match in pattern.finditer(source)]
+    several = {name for match in _SEVERAL.finditer(source) for name in _NAMED.findall(match["names"])}
+    meanings += [(name, "?") for name in sorted(several - _INTEGER_WORDS)]
     known: dict[str, bool] = {}
     for _ in range(len(meanings)):
         resolved: dict[str, bool] = {}
@@ -266,9 +271,10 @@ def _known(meaning: str, names: Mapping[str, bool]) -> bool | None:
     plain = _QUALIFIERS.sub("", meaning).strip()
     if plain in ("float", "double", "long double", "float32_t"):
         return True
-    if plain in _INTEGERS or _INTEGER_WORDS.issuperset(plain.split()):
+    own = names.get(plain.removeprefix("enum "))
+    if own is None and (plain in _INTEGERS or _INTEGER_WORDS.issuperset(plain.split())):
         return False
-    return names.get(plain.removeprefix("enum "))
+    return own
 
 
 def _is_pointer(meaning: str) -> bool:

@@ -74,7 +74,7 @@ class ProbeCall:
         for tensor in tensors:
             self.probe.observe(_to_numpy(tensor))
         results = range(max(0, len(tensors) - self._outputs), len(tensors))
-        return {i: to_torch(self.probe.give(np.zeros_like(_to_numpy(tensors[i])))) for i in results}
+        return {i: to_torch(self.probe.give(np.zeros_like(_to_numpy(tensors[i])), result=True)) for i in results}
 
     def returned(self, outputs: list[torch.Tensor]) -> None:
         """Keep what the model returned."""
@@ -146,6 +146,8 @@ class Call:
             return self._fault("OUTPUT_SHAPE", text, _MODEL)
         for index, tensor in enumerate(outputs):
             self._note(f"output {index}", _to_numpy(tensor))
+        if len(self.runs) != len(self._probe.attributes):
+            self.computed.append("the number of launches")
         return None
 
     def without_launches(self, outputs: list[torch.Tensor], others: list[torch.Tensor]) -> Run | None:

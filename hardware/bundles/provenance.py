@@ -20,8 +20,9 @@ from kernel_gym.hardware.device import Array
 #: `same` is an array that the model was given, or a part of one that lies in one piece; `moved` is put together from
 #: such arrays and constants; `computed` is anything else.
 Origin: TypeAlias = Literal["same", "moved", "constant", "computed"]
-#: The bits of the first value; others follow, so that their number is the difference of the bits.
-_FIRST = 0x3F9A3B1D
+#: Least and most bits of the first value, between 1e11 and 7e11; others follow, so that their number is the difference
+#: of the bits. No usual constant is among them. A secret first value keeps models from making one of them.
+_FIRST = (0x52000000, 0x53000000)
 #: Bytes of arrays that are kept of one call.
 MOST_BYTES = 2 << 30
 _CODED = ("float32", "float64")
@@ -38,10 +39,10 @@ class _Source:
 
 @dataclass(frozen=True)
 class _Sent:
-    """An array that the model sent: its type and size, and its values or, if it is a part of a source, only where."""
+    """An array that the model sent: its type and shape, and its values or, if it is a part of a source, only where."""
 
     dtype: str
-    size: int
+    shape: tuple[int, ...]
     values: Array | None = None
     part: tuple[int, int] | None = None
 
@@ -52,27 +53,31 @@ class Probe:
     def __init__(self) -> None:
         self.attributes: list[list[Any]] = []
         self._sources: list[_Source] = []
+        self._given: list[Array | None] = []  # None for arrays whose elements have numbers
         self._sent: list[_Sent] = []
         self._count = 0
         self._kept = 0
         self._rng = np.random.default_rng()
+        self._first = int(self._rng.integers(*_FIRST))
 
-    def give(self, array: Array, fixed: bool = False) -> Array:
+    def give(self, array: Array, fixed: bool = False, result: bool = False) -> Array:
         """Return an array for the model in place of one of the call.
 
         Args:
             array: An input of the call; for a result of a launch, an array of its shape and type.
             fixed: Whether the model may know the values, as those of a mask.
+            result: Whether it stands for a result of a launch.
         """
         coded = array.dtype.name in _CODED and not fixed
         self._sources.append(_Source(self._count if coded else None, array.size))
-        if fixed:
-            return array
-        if not coded:
-            return self._drawn(array)
-        numbers = np.arange(self._count, self._count + array.size, dtype=np.uint32)
-        self._count += array.size
-        return (numbers + np.uint32(_FIRST)).view(np.float32).astype(array.dtype).reshape(array.shape)
+        if coded:
+            self._given.append(None)
+            numbers = np.arange(self._count, self._count + array.size, dtype=np.uint32)
+            self._count += array.size
+            return (numbers + np.uint32(self._first)).view(np.float32).astype(array.dtype).reshape(array.shape)
+        values = array if fixed else self._drawn(array, result)
+        self._given.append(values)
+        return values
 
     def observe(self, array: Array) -> None:
         """Keep an array that the model sent."""
@@ -82,7 +87,7 @@ class Probe:
         values = np.broadcast_to(flat[:1], flat.shape) if uniform else flat
         self._kept += 0 if part or uniform else flat.nbytes
         keeps = part is None and self._kept <= MOST_BYTES
-        self._sent.append(_Sent(flat.dtype.name, flat.size, values if keeps else None, part))
+        self._sent.append(_Sent(flat.dtype.name, array.shape, values if keeps else None, part))
 
     def origin(self, index: int, array: Array, known: Sequence[Array]) -> Origin:
         """Return where an array of the call comes from.
@@ -92,12 +97,12 @@ class Probe:
             array: Its values.
             known: The arrays that the model had been given until then, in the order of `give`.
         """
+        sent = self._sent[index] if index < len(self._sent) else _Sent("", ())
+        flat = np.ravel(array)
+        if (sent.dtype, sent.shape) != (flat.dtype.name, array.shape):  # a shape can carry a number, too
+            return "computed"
         if not array.size:
             return "same"
-        sent = self._sent[index] if index < len(self._sent) else _Sent("", 0)
-        flat = np.ravel(array)
-        if (sent.dtype, sent.size) != (flat.dtype.name, flat.size):
-            return "computed"
         words = _bits(flat)
         if sent.part is not None:
             source, begin = sent.part
@@ -106,12 +111,24 @@ class Probe:
         if sent.values is None:
             return "computed"
         if sent.dtype not in _CODED:
-            return _origin_of_narrow(flat, _bits(sent.values), known)
+            return self._origin_of_narrow(flat, sent.values, known)
         numbers = self._numbers(sent.values)
-        constant = words == _bits(sent.values)
-        if constant.all():
+        if (numbers < 0).all() and np.array_equal(words, _bits(sent.values)):
             return "constant"
-        return "moved" if (constant | (words == self._gathered(numbers, words, known))).all() else "computed"
+        # An element is one or the other: the choice between a constant and a moved element would carry a bit.
+        expected = np.where(numbers < 0, _bits(sent.values), self._gathered(numbers, words, known))
+        return "moved" if np.array_equal(words, expected) else "computed"
+
+    def _origin_of_narrow(self, flat: Array, others: Array, known: Sequence[Array]) -> Origin:
+        """Return where an array of integers or of 16-bit floats comes from; in the second call it had other values.
+
+        Such values are too few to have one for each element: what is not a whole array that the model was given may
+        have been chosen by value. It must be the same array in both calls.
+        """
+        pairs = zip(known, self._given, strict=False)
+        if any(other is not None and _is_equal(flat, array) and _is_equal(others, other) for array, other in pairs):
+            return "same"
+        return "constant" if np.array_equal(_bits(flat), _bits(others)) else "computed"
 
     def _part(self, numbers: Array) -> tuple[int, int] | None:
         """Return index and offset of the source in which the elements lie in one piece; None if they do not."""
@@ -123,7 +140,9 @@ class Probe:
                 return index, first - source.start
         return None
 
-    def _drawn(self, array: Array) -> Array:
+    def _drawn(self, array: Array, result: bool) -> Array:
+        if array.dtype.kind in "iub" and result:
+            return self._rng.integers(0, 2 if array.dtype.kind == "b" else 128, array.shape).astype(array.dtype)
         if array.dtype.kind in "iub" and array.size:  # of the same values: indices stay within their bounds
             return self._rng.choice(np.ravel(array), array.shape)
         return self._rng.uniform(0.5, 1.5, array.shape).astype(array.dtype)
@@ -132,7 +151,7 @@ class Probe:
         """Return for each value the number of the element that it stands for; -1 for none."""
         with np.errstate(over="ignore", invalid="ignore"):
             single = flat.astype(np.float32)
-        numbers = single.view(np.uint32).astype(np.int64) - _FIRST
+        numbers = single.view(np.uint32).astype(np.int64) - self._first
         return np.where((numbers >= 0) & (numbers < self._count) & (single == flat), numbers, -1)
 
     def _gathered(self, numbers: Array, words: Array, known: Sequence[Array]) -> Array:
@@ -145,19 +164,6 @@ class Probe:
             if inside.any():
                 result[inside] = _bits(np.ravel(array))[numbers[inside] - source.start]
         return result
-
-
-def _origin_of_narrow(flat: Array, others: Array, known: Sequence[Array]) -> Origin:
-    """Return where an array of integers or of 16-bit floats comes from; such values are too few to be recognised."""
-    words = _bits(flat)
-    if any(_is_equal(flat, array) for array in known):
-        return "same"
-    if np.array_equal(words, others):
-        return "constant"
-    same = [_bits(np.ravel(array)) for array in known if array.dtype == flat.dtype]
-    if flat.dtype.kind in "iub" or not same:
-        return "computed"
-    return "moved" if bool(np.isin(words, np.concatenate(same)).all()) else "computed"
 
 
 def _is_equal(flat: Array, array: Array) -> bool:

@@ -39,7 +39,7 @@ from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_modu
 from kernel_gym.tasks.forward_calls import ForwardCalls, SeededDraws, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
 from kernel_gym.tasks.size_constants import with_sizes
-from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec
+from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec, input_seed, model_seed
 from kernel_gym.tasks.value_domains import OnHost, Products, Recorder, observed_domain, state_domain
 
 #: Buffers that batch statistics fill. Every other buffer holds a value that the module defines (a mask, a table).
@@ -129,8 +129,9 @@ class ModuleInstance:
     def own_inputs(self, seed: int) -> tuple[torch.Tensor, ...]:
         """Return inputs as the problem file makes them, drawn from `seed`; see `kernel_gym.tasks.task.Instance`."""
         with _BUILDING, torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+            torch.default_generator.manual_seed(model_seed(seed))
             state = self._build().state_dict()
+            torch.default_generator.manual_seed(input_seed(seed))
             with OnHost(), _task_error("get_inputs() fails", self.case):
                 arguments = iter(_tensors(tuple(self._names["get_inputs"]())))
         held = state | self._constants

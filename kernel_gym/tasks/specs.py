@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -105,3 +106,16 @@ class Case:
     name: str
     role: Role
     sizes: tuple[tuple[str, int], ...] = ()
+
+
+def model_seed(seed: int) -> int:
+    """Return what parameters are drawn from where inputs are drawn from `seed`.
+
+    A bundle's model is built from it, too, and must not learn from it what the inputs are.
+    """
+    return seed % 2**31
+
+
+def input_seed(seed: int) -> int:
+    """Return what inputs are drawn from: all of `seed`, in the 32 bits that torch's generator uses."""
+    return int.from_bytes(hashlib.sha256(f"inputs {seed}".encode()).digest()[:4], "big")

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from kernel_gym.hardware.device import Build, Clocked, Device, Inputs, Run, numpy_dtype
-from kernel_gym.tasks.specs import Signature
+from kernel_gym.tasks.specs import Signature, model_seed
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect, Profile
 from kernel_gym.verifier.correctness import OTHER_POISON, PLAIN, POISON, Checked, distinct, failed, run_patiently
@@ -60,7 +60,7 @@ def _runs(
         yield from zip(timing.runs, trials, [POISON] * len(trials), strict=False)
         return
     for number, (values, poison) in enumerate(zip(trials, cycle((POISON, OTHER_POISON)))):
-        inputs = Inputs(instance.signature, values, poison, _trial_seed(seeds, number), case=instance.case)
+        inputs = Inputs(instance.signature, values, poison, model_seed(_trial_seed(seeds, number)), case=instance.case)
         yield run_patiently(device, build, instance, inputs), values, poison
 
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import oracle
 from kernel_gym.errors import ConfigError, TaskError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.suites.problem_files import load_file
+from kernel_gym.tasks.specs import model_seed
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import POLICIES, Incorrect, Uncompilable, from_json
 from kernel_gym.verifier import Verifier
@@ -74,6 +76,16 @@ def test_inputs_are_those_of_the_file_and_other_ones_for_every_kernel(device, ma
     first, again, other = (drawn.own_inputs(seed)[0] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+def test_the_seed_of_a_model_does_not_give_the_inputs(make_task):
+    """A bundle's model is built from a part of the seed: the same parameters, and no inputs to compute answers from."""
+    task = make_task("self.f(x)", init="self.f = nn.Linear(columns, 24)", inputs="torch.randn(rows, columns)")
+    instance, seed = task.instance(task.timing), 5 * 2**40 + 7
+    drawn, told = instance.own_inputs(seed), instance.own_inputs(model_seed(seed))
+    names = [spec.origin for spec in instance.signature.inputs]
+    for origin, one, other in zip(names, drawn, told, strict=True):
+        assert torch.equal(one, other) == (origin != "argument")
 
 
 def test_a_verdict_is_cached_for_its_policy_alone(device, relu, python_kernel):

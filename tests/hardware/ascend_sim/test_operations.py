@@ -109,6 +109,25 @@ def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> Non
     assert names == {"A": True, "C": True, "D": False, "E": False, "F": False}
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("typedef float Real, *P; enum Real { X };", "Real"),
+        ("namespace mine { using byte = float; }", "byte"),
+        ("using TEventID [[maybe_unused]] = float;", "TEventID"),
+    ],
+)
+def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) -> None:
+    dump = (
+        ";; Function f (f, funcdef_no=1, decl_uid=1)\n\nvoid f ()\n{\n"
+        f"  {name} a;\n\n  <bb 2> :\n"
+        "  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
+        "  gimple_assign <plus_expr, a, a, a, NULL>\n}\n"
+    )
+    ((counted,),) = operations.read_dump(dump, operations.aliases(text)).values()
+    assert (counted.integer, counted.float) == (0, 1)
+
+
 # ---- what it costs -------------------------------------------------------------------------------------------------
 
 #: Loops cost a comparison, a branch and an addition by themselves.

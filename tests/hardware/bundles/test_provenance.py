@@ -35,6 +35,9 @@ def origin(model, *known):
         (lambda x: x.view(np.int32), "computed"),
         (lambda x: (x.view(np.int32) >> 10 | 0x7FC00000).view(np.float32), "computed"),
         (lambda x: x.astype(np.float16), "computed"),
+        (lambda x: np.empty((0, int(abs(x.sum()) * 1000))), "computed"),
+        (lambda x: np.where(x > 0, x[0, 0], x[0, 1]), "computed"),
+        (lambda x: np.empty((0, 3)), "same"),
     ],
 )
 def test_torch_may_move_values_and_not_choose_or_compute_them(model, expected):
@@ -52,3 +55,32 @@ def test_an_array_that_the_second_call_did_not_see_is_computed():
     assert probe.origin(0, X, [X]) == "computed"
     probe.observe(X[:1])
     assert probe.origin(0, X, [X]) == "computed"
+
+
+def test_an_element_is_moved_or_constant_as_in_the_second_call():
+    """A model that knew the value of an element in the second call could write it, and choose in the call itself."""
+    probe = Probe()
+    (first,) = probe.give(X[:1, :1]).ravel()
+    probe.observe(np.full(4, first))
+    chosen = np.array([X[0, 0], first, first, X[0, 0]])
+    assert probe.origin(0, chosen, [X[:1, :1]]) == "computed"
+    assert probe.origin(0, np.full(4, X[0, 0]), [X[:1, :1]]) == "moved"
+
+
+def test_values_of_16_bits_are_not_chosen():
+    words = np.arange(65536, dtype=np.uint16).view(np.float16)
+    assert origin(lambda x, words: x.ravel().view(np.float16), X, words) == "computed"
+    assert origin(lambda x, words: words, X, words) == "same"
+
+
+def test_the_values_of_the_second_call_are_secret():
+    assert len({float(Probe().give(X)[0, 0]) for _ in range(8)}) > 1
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float16])
+def test_the_choice_between_results_is_not_free(dtype):
+    """Which of two results a model passes on would carry a bit."""
+    probe, results = Probe(), [np.zeros(8, dtype), np.ones(8, dtype)]
+    first, _ = (probe.give(result, result=True) for result in results)
+    probe.observe(first)
+    assert [probe.origin(0, result, results) for result in results] == ["same", "computed"]
