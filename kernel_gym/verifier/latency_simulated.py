@@ -1,7 +1,8 @@
 """The latency gate of simulated devices: the kernel computes at the timing sizes, and every output is compared.
 
 The run that is timed is the run that is compared. It meets values that the author cannot know, normal ones and stress
-values mixed by rows, so a kernel that does less or other work at the timing sizes is wrong there.
+values mixed by rows, so a kernel that does less or other work at the timing sizes is wrong there. Where an output adds
+all rows up, another run meets normal values alone.
 
 Kernels that are too slow to end within the device's budget are compared as far as they got, and in full at smaller
 sizes, from which their latency is extrapolated.
@@ -12,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import numpy as np
 
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
@@ -69,7 +72,7 @@ class _Measurement:
         values, run = self._timed_run()
         if _is_stopped(run):
             return self._extrapolate(run, values)
-        wrong = refuse(run, self.task, values)
+        wrong = refuse(run, self.task, values) or self._refuse_on_ordinary_values(values)
         if wrong is not None:
             return wrong
         latency, floor = run.latency_us or 0.0, self.device.floor_us(self.signature)
@@ -83,6 +86,13 @@ class _Measurement:
         run = self._run(self.task.timing, inputs)
         values = self.sets.timing()
         return values, run if values.values is inputs else self._run(values.case, values.values)
+
+    def _refuse_on_ordinary_values(self, mixed: ValueSet) -> Incorrect | None:
+        """Compare once more without stress values, if an output adds all rows up: large ones would hide the others."""
+        if all(np.ndim(output.scale) for output in mixed.expected if output.truth.dtype.kind == "f"):
+            return None
+        values = self.sets.references.draw(self.task, self.task.timing, "normal", "ordinary", self.build.kernel)
+        return refuse(self._run(values.case, values.values), self.task, values)
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.
