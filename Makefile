@@ -92,8 +92,9 @@ test-slow: install  ## the tests that take minutes
 	$(PYTEST) -m slow
 
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.
+# Files have hundreds of long tests, so that workers take tests and not files.
 test-suites: install  ## export, audit and oracle of every task
-	$(PYTEST) -m slow tests/tasks tests/authors
+	$(PYTEST) --dist worksteal -m slow tests/tasks tests/authors
 
 # The wheel in an empty environment: its commands work from another folder.
 test-wheel: install  ## the commands of an installed wheel

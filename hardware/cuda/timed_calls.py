@@ -16,16 +16,12 @@ from typing import Any, TypeAlias
 
 from kernel_gym.hardware.cuda.driver import Gpu, Memory, Packed
 from kernel_gym.hardware.host.calls import CallSequence, Hang, Layout, Outcome, Sample
-from kernel_gym.hardware.host.latency_statistics import measured
+from kernel_gym.hardware.host.latency_statistics import is_enough
 from kernel_gym.hardware.host.tensors import padded
 
 #: Nanoseconds that the host gets to queue a call, and for each of its launches.
 HEAD_START_NS, LAUNCH_NS = 30_000, 8_000
 WARM_NS = 5_000_000
-#: Timed calls: at least, at most, and how long they may take together once there are enough.
-FEWEST, MOST, PATIENCE = 30, 100, 0.25
-#: Or until the interval of the median is no wider than this share of it.
-SURE = 0.02
 _DEFAULT_SHARED = 48 << 10
 
 
@@ -189,18 +185,9 @@ class Calls(CallSequence):
             at += padded(size)
 
     def is_certain(self, samples: Sequence[Sample], sets: int, seconds: float) -> bool:
-        if len(samples) < FEWEST:
-            return False
-        sure = len(samples) % 10 == 0 and _is_sure([sample.microseconds for sample in samples])
-        return sure or len(samples) >= MOST or seconds > PATIENCE
+        return is_enough([sample.microseconds for sample in samples], seconds)
 
     def _output_spans(self) -> Iterator[tuple[int, int]]:
         """Yield address and size of each output; the last tensor of the region is the workspace."""
         for offset, size in zip(self.outputs.offsets[:-1], self.outputs.sizes[:-1], strict=True):
             yield self.output_address + offset, size
-
-
-def _is_sure(samples: Sequence[float]) -> bool:
-    """Return True if the median is known within one percent."""
-    timing = measured(samples)
-    return timing.high_us - timing.low_us <= SURE * timing.latency_us

@@ -9,6 +9,10 @@ from typing import Any
 
 #: Number of calls on known values that a call on new values is compared with: those nearest in time.
 NEAREST = 6
+#: Timed calls of a kernel on a GPU: at least, at most, and how long they may take together once there are enough.
+FEWEST, MOST, PATIENCE = 30, 100, 0.25
+#: Or until the interval of the median is no wider than this share of it.
+SURE = 0.02
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,19 @@ def measured(samples: Sequence[float]) -> Measured:
     low, high = max(0, int(count / 2 - reach)), min(count - 1, int(count / 2 + reach))
     middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
     return Measured(middle, ordered[low], ordered[high], count)
+
+
+def is_enough(samples: Sequence[float], seconds: float) -> bool:
+    """Return whether the median of timed calls on a GPU is known well enough, or as well as it is going to be."""
+    if len(samples) < FEWEST:
+        return False
+    return (len(samples) % 10 == 0 and _is_sure(samples)) or len(samples) >= MOST or seconds > PATIENCE
+
+
+def _is_sure(samples: Sequence[float]) -> bool:
+    """Return True if the median is known within one percent."""
+    timing = measured(samples)
+    return timing.high_us - timing.low_us <= SURE * timing.latency_us
 
 
 @dataclass(frozen=True)

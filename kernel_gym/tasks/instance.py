@@ -16,7 +16,7 @@ import logging
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -88,22 +88,38 @@ class ModuleInstance:
         """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
         if len(inputs) != len(self.signature.inputs):
             raise TaskError(f"the reference takes {len(self.signature.inputs)} tensors, not {len(inputs)}")
-        tensors = [_copy(tensor, dtype) for tensor in inputs]
-        by_origin = {
-            origin: {
-                spec.name: tensor
-                for spec, tensor in zip(self.signature.inputs, tensors, strict=True)
-                if spec.origin == origin
-            }
-            for origin in ("argument", "state", "constant")
-        }
-        module = _bind(self.model(), by_origin["state"] | by_origin["constant"], dtype)
-        arguments = _with_tensors(self._arguments, by_origin["argument"].values())
+        module, arguments = self._bound([_copy(tensor, dtype) for tensor in inputs], dtype)
         with torch.no_grad(), OnHost(), self._draws(dtype), _task_error("the reference does not run", self.case):
             outputs = _tensors(module(*arguments))
-        held = by_origin["argument"] | dict(module.named_parameters()) | dict(module.named_buffers())
+        names = [spec.name for spec in self.signature.inputs if spec.origin == "argument"]
+        held = dict(zip(names, _tensors(arguments), strict=True))
+        held |= dict(module.named_parameters()) | dict(module.named_buffers())
         changed = [held[name] for name in self.signature.changes]
         return tuple(tensor.detach().contiguous() for tensor in (*outputs, *changed))
+
+    def bound(self, seed: int, device: torch.device) -> Callable[[], object]:
+        """Return a call of the reference on inputs as the problem file makes them, on a device of torch's."""
+        module, arguments = self._bound([tensor.to(device) for tensor in self.own_inputs(seed)])
+
+        def call() -> object:
+            with (
+                torch.no_grad(),
+                device,
+                self._draws(),
+                _task_error(f"the reference does not run on {device}", self.case),
+            ):
+                return module(*arguments)
+
+        return call
+
+    def _bound(
+        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None
+    ) -> tuple[torch.nn.Module, tuple[object, ...]]:
+        """Return a module with these parameters, buffers and constants, and its arguments."""
+        named = list(zip(self.signature.inputs, inputs, strict=True))
+        held = {spec.name: tensor for spec, tensor in named if spec.origin != "argument"}
+        arguments = [tensor for spec, tensor in named if spec.origin == "argument"]
+        return _bind(self.model(), held, dtype), _with_tensors(self._arguments, arguments)
 
     def model(self) -> torch.nn.Module:
         """Return the module in `eval()` with randomised parameters and buffers."""

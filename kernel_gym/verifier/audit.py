@@ -7,12 +7,15 @@ at every check case, on every kind of values, the task is defective.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 import numpy as np
 import torch
 
+from kernel_gym import activity
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
@@ -51,6 +54,17 @@ def audit(task: Task) -> Audit:
                 passing = survivors if passing is None else passing & survivors
     defects = (passing or set()) - _vacuous(task)
     return Audit(task.id, tuple(sorted(defects)), tuple(_ignored(task)))
+
+
+def audit_all(tasks: Sequence[Task], workers: int = 1) -> Iterator[Audit]:
+    """Yield the audits of tasks as they are done; several `workers` are processes."""
+    if workers == 1:
+        for task in tasks:
+            activity.prepare(task.id)
+            yield audit(task)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        yield from (done.result() for done in as_completed([pool.submit(audit, task) for task in tasks]))
 
 
 def _vacuous(task: Task) -> set[str]:

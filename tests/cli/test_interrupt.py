@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from python_process import PythonProcess
 
 from kernel_gym.cli import command_line, main
 from kernel_gym.experiments.runs.journal import Journal
+from kernel_gym.hardware.cuda.device import Cuda
 
 GOES_ON = "interrupted: the same command goes on"
 FORECAST = ("--forecast", "--tasks", "relu,sigmoid,softmax", "--budget", "400", "--rounds", "50")
@@ -129,8 +131,43 @@ def test_oracles_resumes_from_its_file(
     head, _, line = capsys.readouterr().out.splitlines()
     assert head.startswith("| suite | category | judged | feasible | oracle / floor: least")
     assert line.startswith("| `level1` | activation | 1 | 1 | 2.5 |")
+    with (tmp_path / "margins.jsonl").open("a") as file:  # of another device: not what this one needs
+        file.write(json.dumps(asdict(oracle_margins.Margin("level1/tanh", "level1", "", "feasible", device="cuda"))))
+    execute("oracles", "level1/tanh", "--quick", *out)
+    assert measured.pop() == ("level1/tanh", True)
     execute("oracles", "level1/relu", *out)
     assert measured[2:] == [("level1/relu", False)]  # the slowest kernel is not in the file yet
     (tmp_path / "margins.jsonl").write_text("no JSON\n")
     assert execute("oracles", "level1/relu", *out) == 2
     assert "holds no results of this command; choose another --out" in capsys.readouterr().err
+
+
+def test_oracles_of_a_gpu_have_a_table_beside_torch() -> None:
+    from kernel_gym.cli.analysis.oracles import _page_lines
+    from kernel_gym.experiments.analysis.oracle_margins import Margin
+
+    labels = ("level1", "activation", "feasible")
+    relu, tanh = (
+        Margin(name, *labels, fast_us=fast, device="cuda", torch_us=4.0, torch_float32_us=8.0)
+        for name, fast in (("level1/relu", 2.0), ("level1/tanh", 6.0))
+    )
+    head, rule, line, total = _page_lines([relu, tanh])
+    assert head.count("|") == rule.count("|") == line.count("|") == total.count("|")
+    assert line == "| `level1` | activation | 2 | 2 | 0.5 | 1.5 | 1.5 | 0.2 | 0.8 | 0.8 | 1 |"
+    assert total.startswith("| all |")
+
+
+@pytest.mark.skipif(Cuda().unavailable_reason() is None, reason="there is a GPU")
+def test_oracles_of_a_device_that_is_not_there_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute("oracles", "level1/relu", "--device", "cuda") == 2
+    assert "cuda cannot be used here: " in capsys.readouterr().err
+
+
+def test_several_processes_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "audits.jsonl"
+    assert execute("suite", "audit", "level1/relu", "level1/sigmoid", "--workers", "2", "--out", str(out)) == 0
+    assert "2 of 2 tasks are fit" in capsys.readouterr().out
+    assert sorted(json.loads(line)["task"] for line in out.read_text().splitlines()) == [
+        "level1/relu",
+        "level1/sigmoid",
+    ]

@@ -30,6 +30,7 @@ kernel-gym suite list level2 --json
 kernel-gym suite show level1/softmax
 kernel-gym suite show path/to/19_ReLU.py
 kernel-gym suite audit level1
+kernel-gym suite audit level3 attention --workers 4 --out audits.jsonl
 kernel-gym suite coverage KernelBench/level1 KernelBench/level2 --out coverage.jsonl --csv coverage.csv
 """
 
@@ -44,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     auditing = commands.add_parser("audit", help="try null kernels on every task; exit 1 if one passes")
     auditing.add_argument("names", nargs="+", help="suites, folders or single tasks")
     auditing.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
+    auditing.add_argument(
+        "--workers", type=command_line.count, default=1, help="processes that audit at once (default: %(default)s)"
+    )
     covering = commands.add_parser("coverage", help="count the problem files that load, have an oracle and pass")
     covering.add_argument("folders", nargs="+", type=Path, help="folders of problem files, or single files")
     covering.add_argument("--out", type=Path, metavar="FILE", help="append results to a file, and go on from there")
@@ -97,19 +101,18 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _audit(arguments: argparse.Namespace) -> int:
     from kernel_gym.experiments.runs.progress import show_progress
-    from kernel_gym.verifier.audit import Audit, audit
+    from kernel_gym.verifier.audit import Audit, audit_all
 
     tasks = [task for name in arguments.names for task in _named(name)]
     audits = {result.task: result for result in read_results(arguments.out, Audit)}
+    rest = [task for task in tasks if task.id not in audits]
     try:
         with show_progress("audit", unit="tasks") as show:
-            for number, task in enumerate(tasks):
+            show(len(tasks) - len(rest), len(tasks))
+            for number, result in enumerate(audit_all(rest, arguments.workers), len(tasks) - len(rest) + 1):
+                audits[result.task] = result
+                append_result(arguments.out, asdict(result))
                 show(number, len(tasks))
-                if task.id not in audits:
-                    activity.prepare(task.id)
-                    audits[task.id] = audit(task)
-                    append_result(arguments.out, asdict(audits[task.id]))
-            show(len(tasks), len(tasks))
     except KeyboardInterrupt:
         _print_audits([audits[task.id] for task in tasks if task.id in audits], arguments.json)
         raise KeyboardInterrupt(*([GOES_ON] if arguments.out else [])) from None

@@ -128,6 +128,14 @@ def test_a_margin_has_the_oracle_over_the_floor() -> None:
     assert Margin("level1/relu", "level1", "activation", "unsupported").over_floor is None
 
 
+def test_a_margin_of_a_gpu_has_the_oracle_over_torch_and_needs_no_headroom() -> None:
+    margin = Margin("level1/relu", "level1", "activation", "feasible", fast_us=3.0, slow_us=3.0, launch_us=2.0)
+    assert margin.lacking().keys() == {"spread", "launch"}
+    on_gpu = replace(margin, device="cuda", torch_us=6.0, torch_float32_us=4.0)
+    assert (on_gpu.over_torch, on_gpu.over_torch_float32) == (0.5, 0.75)
+    assert on_gpu.lacking() == {}
+
+
 @pytest.mark.slow
 def test_several_processes_measure_and_an_error_is_the_feedback_of_its_task() -> None:
     tasks = [suites.find_task("level1/relu"), replace(suites.find_task("level1/sigmoid"), source="1 / 0")]
