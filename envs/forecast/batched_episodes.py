@@ -385,13 +385,12 @@ class BatchedEpisodes:
 
     def _mean_rewards(self, asked: Sequence[ForecastRequest]) -> Numbers:
         """Return the mean reward of each attempt's first kernel and of `redraws` others for the same context."""
-        requests = [request for request in asked for _ in range(self.redraws)]
-        doubles = self.author.draws(len(requests), self._redrawn)
-        decisions = self.author.decide(self.seed, requests, self.items, doubles)
+        doubles = self.author.draws(len(asked) * self.redraws, self._redrawn)
+        decisions = self.author.decide(self.seed, asked, self.items, doubles, self.redraws)
         about, totals = self.items.descriptions, np.zeros(self.count)
         for i, drafts in enumerate(self._drafts):
             before, some = self._progress(i), decisions[i * self.redraws : (i + 1) * self.redraws]
-            verdicts = [drafts[0].verdict, *(about.verdict(requests[i * self.redraws].texts, each) for each in some)]
+            verdicts = [drafts[0].verdict, *(about.verdict(asked[i].texts, each) for each in some)]
             totals[i] = sum(before.reward(verdict, self.options) for verdict in verdicts)
         mean: Numbers = totals / (1 + self.redraws)
         return mean

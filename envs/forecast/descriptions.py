@@ -23,6 +23,7 @@ from kernel_gym.authors.apprentice import Apprentice
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.reading import read_note, shows
 from kernel_gym.authors.apprentice.forecast.author import Decision, Failure
+from kernel_gym.authors.apprentice.forecast.fact_store import FactStore
 from kernel_gym.authors.apprentice.forecast.kernel_texts import TaskTexts, TextFacts, TextReader, structure
 from kernel_gym.authors.apprentice.forecast.measurements import load
 from kernel_gym.authors.apprentice.forecast.verdicts import VerdictForecast
@@ -34,6 +35,8 @@ from kernel_gym.envs.pool import UNVERIFIED, draft_item
 from kernel_gym.envs.prompt_context import note
 from kernel_gym.kernel import Kernel
 from kernel_gym.memory import api_pages
+from kernel_gym.memory import experience as memory_experience
+from kernel_gym.memory import words as memory_words
 from kernel_gym.memory.bank import HEADLINE_SHARE, headline
 from kernel_gym.memory.embedding import Embedder, StaticEmbedder, Vectors
 from kernel_gym.memory.experience import experience, trace, verdict_line
@@ -97,6 +100,7 @@ class Descriptions:
         self.reader = TextReader(self._backend, names, words)
         self.columns = self.reader.columns()
         self.forecast = VerdictForecast(load(measurements), self.reader.idioms)
+        self._store = FactStore(cache_folder() / "forecast" / f"texts-{_version(tuple(names))}.sqlite")
         #: `_write`, with the items that were read last: agents that read texts read the same ones in many attempts.
         self._written = lru_cache(maxsize=4096)(self._write)
         self._texts: dict[str, TaskTexts] = {}
@@ -117,7 +121,7 @@ class Descriptions:
     def texts(self, task: Task) -> TaskTexts:
         """Return the kernels of a task."""
         if task.id not in self._texts:
-            self._texts[task.id] = TaskTexts(task, self._backend, self.reader, self.texts)
+            self._texts[task.id] = TaskTexts(task, self._backend, self.reader, self._store, self.texts)
         return self._texts[task.id]
 
     def variant(self, texts: TaskTexts, decision: Decision) -> Variant:
@@ -207,7 +211,7 @@ class Descriptions:
     def _experience(self, variant: Variant) -> MemoryItem:
         """Write the experience; that of a failure is about the kernel with the decisive mistake alone."""
         texts, ends = variant.texts, variant.ends
-        source = variant.source if ends is None else texts.mistake(variant.schedule, *ends).source
+        source = variant.source if ends is None else texts.mistaken_source(variant.schedule, *ends)
         return experience(self._trace(texts.task, source, variant.verdict))
 
     # Descriptions
@@ -310,9 +314,21 @@ class Descriptions:
         key = (variant.texts.task.id, home, ends)
         if key not in self._lessons:
             plain = variant if ends is not None else replace(variant, schedule=home, mistakes=())
-            lesson = "\n".join(self._experience(plain).text.splitlines()[1:])
-            self._lessons[key] = _Line(self.reader.read(lesson, code=False), self._pointed(lesson, variant.verdict))
+            self._lessons[key] = self._read_lesson(plain, home)
         return self._lessons[key]
+
+    def _read_lesson(self, variant: Variant, home: Schedule) -> _Line:
+        said = "" if variant.verdict.feasible else variant.verdict.feedback
+        name = f"{variant.texts.name} {home.comment()} {variant.ends} {said}"
+        known = self._store.load(name)
+        if known is None:
+            lesson = "\n".join(self._experience(variant).text.splitlines()[1:])
+            pointed = np.flatnonzero(self._pointed(lesson, variant.verdict)).tolist()
+            known = {"facts": self.reader.packed(self.reader.read(lesson, code=False)), "pointed": pointed}
+            self._store.keep(name, known)
+        pointed = np.zeros(len(self.reader.idioms), np.bool_)
+        pointed[known["pointed"]] = True
+        return _Line(self.reader.unpacked(known["facts"]), pointed)
 
     def _pointed(self, text: str, verdict: Verdict) -> NDArray[np.bool_]:
         if verdict.feasible:
@@ -399,6 +415,15 @@ def _first_line(kind: Kind, task: Task, verdict: Verdict) -> str:
 def _mixed(headlines: Vectors, texts: Vectors) -> Vectors:
     """Return the vectors that items have in a search, as `MemoryBank.embed_items` mixes them."""
     return _unit(HEADLINE_SHARE * headlines + (1 - HEADLINE_SHARE) * texts)
+
+
+@lru_cache(maxsize=4)
+def _version(pages: tuple[frozenset[str], ...]) -> str:
+    """Return a hash of the code that writes and reads texts, and of the names that are looked for in them."""
+    total = hashlib.sha256(repr((Apprentice(language=LANGUAGE).identity(), list(map(sorted, pages)))).encode())
+    for module in (memory_words, memory_experience):
+        total.update(Path(str(module.__file__)).read_bytes())
+    return total.hexdigest()[:16]
 
 
 @lru_cache(maxsize=4)

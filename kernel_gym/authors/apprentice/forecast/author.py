@@ -160,7 +160,12 @@ class ForecastAuthor:
         return rng.random((count, len(self._names), KEPT))
 
     def decide(
-        self, seed: int, requests: Sequence[ForecastRequest], readings: Readings, doubles: Numbers | None = None
+        self,
+        seed: int,
+        requests: Sequence[ForecastRequest],
+        readings: Readings,
+        doubles: Numbers | None = None,
+        times: int = 1,
     ) -> list[Decision]:
         """Return the schedule and the mistakes of each attempt.
 
@@ -169,12 +174,19 @@ class ForecastAuthor:
             requests: What the author is asked.
             readings: What it reads in the items.
             doubles: The random numbers; None: those of the run.
+            times: How often it decides on each request, with other random numbers.
 
         Returns:
-            One decision for each request.
+            `times` decisions for each request, those for the first one first.
         """
         profile = self.profile
         shown = np.stack([r.shown if profile.reads else np.full_like(r.shown, -1) for r in requests])
+        tasks = np.array([r.task for r in requests])
+        priors = np.stack([self._prior(r.texts.task.name) for r in requests])
+        odds = self._odds(priors, shown, tasks, readings)
+        if times > 1:
+            requests = [r for r in requests for _ in range(times)]
+            shown, tasks, odds = (np.repeat(rows, times, axis=0) for rows in (shown, tasks, odds))
         if doubles is None:
             doubles = np.stack([self._rng(seed, r.texts.task.id).doubles(r.number) for r in requests])
         prompted: Numbers = np.where(readings.shows[shown].any(axis=1), profile.prompted, 0.0)
@@ -189,13 +201,10 @@ class ForecastAuthor:
             schedules[i] = self._refined(requests[i], moves, self._rng(seed, requests[i].texts.task.id))
             touched[i] = self._risks[moves].any(axis=0)
         starts = np.array([r.start.place if r.start is not None and profile.reads else -1 for r in requests])
-        tasks = np.array([r.task for r in requests])
         copied = self._copied(shown, starts, tasks, doubles, readings)
         for i in mended:
             copied[i] = _failure(requests[i]).right
         kept = np.where(touched & (starts >= 0)[:, None], profile.care, profile.copying)
-        priors = np.stack([self._prior(r.texts.task.name) for r in requests])
-        odds = self._odds(priors, shown, tasks, readings)
         chance = np.where(copied, kept, _sigmoid(odds))
         uniform = doubles[:, : len(self._idioms)]
         if mended:

@@ -4,7 +4,8 @@ A kernel is a schedule and some mistakes. The kernel of the schedule without mis
 is one with each single mistake. What a mistake changes in the text is the difference of the two, and a kernel with
 several mistakes shows what the sum of their differences says. Schedules that differ in numbers alone share one text.
 
-Texts are read statement by statement, because kernels have most of their statements in common.
+Texts are read statement by statement, because kernels have most of their statements in common. What was read is kept
+on disk (`fact_store`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling
 from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misread, misreading
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.forecast.fact_store import FactStore
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
 from kernel_gym.authors.apprentice.language_backend import LanguageBackend
@@ -124,6 +126,24 @@ class TextReader:
         ]
         return TextFacts(np.concatenate(bits), len(text), counts.astype(np.int16))
 
+    def packed(self, facts: TextFacts) -> dict[str, Any]:
+        """Return facts as plain values, which do not depend on the vocabulary of this process."""
+        known, used, flags = list(self.vocabulary), np.flatnonzero(facts.words), np.flatnonzero(facts.flags)
+        return {
+            "flags": dict(zip(map(str, flags.tolist()), facts.flags[flags].tolist(), strict=True)),
+            "length": facts.length,
+            "words": {known[number]: int(facts.words[number]) for number in used.tolist()},
+        }
+
+    def unpacked(self, plain: dict[str, Any]) -> TextFacts:
+        """Return the facts that `packed` made plain."""
+        flags = np.zeros(self.width, np.int8)
+        flags[[int(column) for column in plain["flags"]]] = list(plain["flags"].values())
+        numbers = [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in plain["words"]]
+        words = np.zeros(1 + max(numbers, default=0), np.int16)
+        words[numbers] = list(plain["words"].values())
+        return TextFacts(flags, plain["length"], words)
+
     def count_words(self, text: str) -> Counts:
         """Return how often each word occurs in a text."""
         numbers = [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in self._split(text)]
@@ -190,7 +210,6 @@ class KernelText:
 
     facts: TextFacts
     needed: tuple[int, ...]
-    source: str
     #: What each mistake changes, as far as it was asked for.
     differences: dict[tuple[int, int], TextFacts] = field(default_factory=dict)
 
@@ -202,7 +221,6 @@ class MistakeText:
     difference: TextFacts
     line: int
     code: str
-    source: str
 
 
 class TaskTexts:
@@ -212,13 +230,21 @@ class TaskTexts:
         task: The task.
         backend: The language.
         reader: Reads the texts.
+        store: Keeps what was read.
         find: Returns the texts of a task; copies are made by it, since what is kept here depends on texts alone.
     """
 
     def __init__(
-        self, task: Task, backend: LanguageBackend, reader: TextReader, find: Callable[[Task], TaskTexts]
+        self,
+        task: Task,
+        backend: LanguageBackend,
+        reader: TextReader,
+        store: FactStore,
+        find: Callable[[Task], TaskTexts],
     ) -> None:
-        self.task, self._backend, self._reader, self._find = task, backend, reader, find
+        self.task, self._backend, self._reader, self._store, self._find = task, backend, reader, store, find
+        #: What the texts depend on, the code apart.
+        self.name = f"{task.digest} {task.name} {task.description}"
         self.plan: Plan | None
         try:
             self.plan = lower(task)
@@ -238,6 +264,7 @@ class TaskTexts:
         self._texts: dict[tuple[Schedule, int], KernelText] = {}
         self._mistakes: dict[tuple[Schedule, int, int], MistakeText] = {}
         self._home: dict[int, Schedule | None] = {}
+        self._sources: dict[Schedule, str] = {}
         #: Content addresses of kernels, by what tells them apart.
         self.digests: dict[tuple[Any, ...], str] = {}
 
@@ -266,11 +293,19 @@ class TaskTexts:
         """
         key = (structure(schedule), meaning)
         if key not in self._texts:
-            source, chosen = self._written(key[0], lambda idiom: idiom.right, meaning)
-            columns = {idiom.id: place for place, idiom in enumerate(self._reader.idioms)}
-            needed = tuple(columns[name] for name in chosen)
-            self._texts[key] = KernelText(self._reader.read(_without_schedule(source)), needed, source)
+            self._texts[key] = self._text(*key)
         return self._texts[key]
+
+    def _text(self, schedule: Schedule, meaning: int) -> KernelText:
+        name = f"{self.name} {schedule.comment()} {meaning}"
+        known = self._store.load(name)
+        if known is None:
+            source, chosen = self._written(schedule, lambda idiom: idiom.right, meaning)
+            columns = {idiom.id: place for place, idiom in enumerate(self._reader.idioms)}
+            facts = self._reader.packed(self._reader.read(_without_schedule(source)))
+            known = {"facts": facts, "needed": [columns[idiom] for idiom in chosen]}
+            self._store.keep(name, known)
+        return KernelText(self._reader.unpacked(known["facts"]), tuple(known["needed"]))
 
     def differences(self, text: KernelText, schedule: Schedule, mistakes: Sequence[tuple[int, int]]) -> list[TextFacts]:
         """Return what each mistake of spelling changes in a text; misreadings have texts of their own."""
@@ -284,13 +319,26 @@ class TaskTexts:
         """Return what mistake `code` (from 1) of an idiom changes, in the first canonical schedule that needs it."""
         key = (self.home(schedule, column), column, code)
         if key not in self._mistakes:
-            idiom = self._reader.idioms[column]
-            right = self.text(key[0])
-            source = self.source(key[0], {idiom.id: idiom.wrong[code - 1].name})
-            line, text = _first_change(right.source, source)
-            difference = self._reader.read(_without_schedule(source)).minus(right.facts)
-            self._mistakes[key] = MistakeText(difference, line, text, source)
+            self._mistakes[key] = self._mistake(*key)
         return self._mistakes[key]
+
+    def _mistake(self, home: Schedule, column: int, code: int) -> MistakeText:
+        name = f"{self.name} {home.comment()} {column}:{code}"
+        known = self._store.load(name)
+        if known is None:
+            if home not in self._sources:
+                self._sources[home] = self.source(home, {})
+            source = self.mistaken_source(home, column, code)
+            line, text = _first_change(self._sources[home], source)
+            difference = self._reader.read(_without_schedule(source)).minus(self.text(home).facts)
+            known = {"difference": self._reader.packed(difference), "line": line, "code": text}
+            self._store.keep(name, known)
+        return MistakeText(self._reader.unpacked(known["difference"]), known["line"], known["code"])
+
+    def mistaken_source(self, schedule: Schedule, column: int, code: int) -> str:
+        """Write the kernel with one mistake, in the schedule that shows it."""
+        idiom = self._reader.idioms[column]
+        return self.source(self.home(schedule, column), {idiom.id: idiom.wrong[code - 1].name})
 
     def home(self, schedule: Schedule, column: int) -> Schedule:
         """Return the schedule that shows an idiom's mistakes: the first canonical one that needs it, else its own."""
