@@ -154,7 +154,12 @@ class Pretraining:
         drawn = partial(draw_batch, "training", measurements=settings.measurements, redraws=settings.redraws)
         batches = [drawn(seed, settings.tasks, settings.budgets) for seed in seeds]
         work = partial(_attempts, self.plain_weights(), kind, epsilon)
-        return list(executor.map(work, batches) if executor else map(work, batches))
+        if executor is None:
+            return list(map(work, batches))
+        # The longest first, so that no process begins one when the others are done.
+        order = sorted(range(len(batches)), key=lambda i: -batches[i].attempts)
+        made = dict(zip(order, executor.map(work, [batches[i] for i in order]), strict=True))
+        return [made[i] for i in range(len(batches))]
 
     def plain_weights(self) -> dict[str, Any]:
         """Return sizes and weights of the network, which `evaluate` takes."""

@@ -1,5 +1,6 @@
 """Pretraining: fixed splits, credit for one attempt, a network that learns, a training that goes on."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,39 @@ def test_returns_can_be_means_over_kernels_of_the_same_context() -> None:
     assert len(set(means.tolist()) - {-1.0, 1.0}) > 2
     # A task's first attempts are drafts: 32 rewards of +1 or -1.
     assert np.allclose(16 * (means[:2] + 1), np.round(16 * (means[:2] + 1)))
+
+
+def test_deciding_several_times_is_deciding_on_repeated_requests() -> None:
+    envs = BATCH.environments()
+    observations, _ = envs.reset(seed=3)
+    for _ in range(4):
+        actions, _ = rollouts.uniform(*observations.values(), np.random.default_rng(1))
+        observations, *_ = envs.step(actions)
+    _, _, requests = envs.possible_requests()
+    author, few = envs._episodes.author, requests[:5]
+    doubles = author.draws(15, np.random.default_rng(0))
+    several = author.decide(0, few, envs.items, doubles, times=3)
+    repeated = author.decide(0, [request for request in few for _ in range(3)], envs.items, doubles)
+    assert several == repeated
+    assert len(set(map(str, several))) > 5
+
+
+def test_batches_are_made_longest_first_and_returned_in_order(tmp_path: Path) -> None:
+    class Recorder(ThreadPoolExecutor):
+        asked: list[int]
+
+        def map(self, function: Any, batches: Any) -> Any:  # type: ignore[override]
+            self.asked = [batch.attempts for batch in batches]
+            return map(function, batches)
+
+    training = Pretraining(Settings(tasks=2, budgets=(1, 2), batches=6, cloned=0, hidden=8), tmp_path)
+    with Recorder(1) as executor:
+        made = training._made(executor, "random", 0.0, 0)
+    assert executor.asked == sorted(executor.asked, reverse=True)
+    assert len(set(executor.asked)) == 2
+    alone = training._made(None, "random", 0.0, 0)
+    assert [len(some.rewards) for some in made] == [len(some.rewards) for some in alone]
+    assert [len(some.rewards) for some in made] != executor.asked
 
 
 def test_the_rule_is_that_of_the_agent() -> None:
