@@ -11,6 +11,7 @@ import kernel_gym  # noqa: F401
 from kernel_gym.agents.published.forecaster import ForecasterAgent
 from kernel_gym.agents.similarity import SimilarityAgent
 from kernel_gym.authors.contract import Context, StartPoint
+from kernel_gym.envs.known_optimum import ArithmeticJudge
 from kernel_gym.envs.rewards import coverage, shaped
 from kernel_gym.envs.vector import view
 from kernel_gym.errors import ConfigError, InfrastructureError
@@ -19,7 +20,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.memory.item import Stage
 from kernel_gym.suites import find_task
 from kernel_gym.tasks.task import Task
-from kernel_gym.verdict import Feasible, Incorrect, Profile
+from kernel_gym.verdict import Feasible, Incorrect, Profile, Verdict
 from kernel_gym.verifier.hidden_sizes import held_out
 
 KNOWN = "kernel_gym/KnownOptimum-v0"
@@ -224,6 +225,28 @@ def test_held_out_sizes_differ_from_the_timing_sizes_and_nothing_else_does() -> 
     assert dict(other.timing.sizes).keys() == dict(task.timing.sizes).keys()
     assert (other.id, other.source, other.public, other.hidden) == (task.id, task.source, task.public, task.hidden)
     assert held_out(task).cases == other.cases, "the same in every process"
+
+
+@pytest.mark.parametrize("sizes", ["timing", "held-out"])
+def test_held_out_sizes_decide_in_the_environment(stand_ins: Any, sizes: str) -> None:
+    class SizedJudge(ArithmeticJudge):
+        """Finds every kernel as slow as the timing sizes are large."""
+
+        def verify(self, kernel: Kernel, task: Task) -> Verdict:
+            return Feasible("feasible", latency=float(sum(size for _, size in task.timing.sizes)))
+
+    env = gym.make(
+        "kernel_gym/KernelSynthesis-v0",
+        suite="level1",
+        tasks=("relu",),
+        author=stand_ins.Listed("x"),
+        verifier=SizedJudge(),
+        sizes=sizes,
+    )
+    (attempt,) = play(env, SimilarityAgent(), 1, seed=1)
+    task = find_task("level1/relu")
+    expected = task if sizes == "timing" else held_out(task)
+    assert attempt.verdict.latency_us == sum(size for _, size in expected.timing.sizes)
 
 
 def test_options_that_cannot_be_are_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel_gym.agents.published import islands
 from kernel_gym.agents.published.forecaster import ForecasterAgent, columns
 from kernel_gym.agents.published.greedy import GreedyAgent
 from kernel_gym.agents.published.islands import IslandsAgent
@@ -148,6 +149,28 @@ def test_islands_take_turns_and_the_best_migrate() -> None:
     assert [set(island) for island in moved.members(tree())] == [{1, 2, 3}, {1, 3, 2, 5}]
     drawn = Counter(IslandsAgent(seed, islands=2).choose_start(tree(), [2, 5, 3, 1]) for seed in range(300))
     assert set(drawn) == {1, 2}, "the turn of island 0"
+
+
+def test_islands_draw_a_parent_of_the_island_of_the_archive_or_by_fitness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(islands, "ARCHIVE", 1)
+    # Island 0 has 1 and 2, with speedups 1 and 2; the archive of one kernel is 2.
+    drawn = Counter(IslandsAgent(seed, islands=2).choose_start(tree(), [2, 5, 3, 1]) for seed in range(2000))
+    assert drawn[2] / 2000 == pytest.approx(0.2 / 2 + 0.7 + 0.1 * 2 / 3, abs=0.03)
+
+
+def test_inspirations_are_the_best_one_of_the_top_then_neighbours_of_the_parent() -> None:
+    # 20 drafts on the one island; the length of the source is 100 for each number, the lines are alike.
+    grown = Tree([Visit(0, n, 1000.0 / n, traits=(100.0 * n, 5.0)) for n in range(1, 21)])
+    offered = {n: trace(n) for n in range(1, 21)}
+    seen: list[set[int | None]] = [set(), set(), set()]
+    for seed in range(200):
+        agent = IslandsAgent(seed, islands=1)
+        for picks, shown in enumerate(((), (99,), (99, 98))):
+            seen[picks].add(agent.pick(grown, offered, info(start=1, picked=shown)))
+    assert seen[0] == {20}
+    assert seen[1] == {20, 19}, "10% of 20 kernels"
+    # A bin is 190 wide and the parent is in the first: kernels up to 3 bins of length from the least are near.
+    assert seen[2] == {n for n in range(1, 21) if int((100 * n - 100) / 190) <= 2}
 
 
 def test_the_first_inspiration_is_the_best_of_the_island() -> None:

@@ -13,6 +13,7 @@ from kernel_gym.agents.conformance import AgentContract
 from kernel_gym.agents.contract import Agent
 from kernel_gym.agents.published.tree_agent import Tree, Visit
 from kernel_gym.experiments.runs.play import play
+from kernel_gym.experiments.studies.study_commands import StudyRequest, run, write_results
 from kernel_gym.memory.item import Stage
 
 
@@ -40,3 +41,12 @@ class TestThirteenth(AgentContract):
         env = gym.make("kernel_gym/KernelSynthesisForecast-v0", tasks=["relu"], budget=8, start_points="all")
         stages = [attempt.stage for attempt in play(env, self.make(0), 8, seed=1)]
         assert Stage.REFINE in stages
+
+    def test_it_enters_the_arena(self, tmp_path: Path) -> None:
+        request = StudyRequest(
+            "arena", "quick", ["greedy", "thirteenth:LeastTriedAgent"], ["0"], budget=3, arms=["weak"]
+        )
+        assert run(request, tmp_path / "arena", parallel=1) == []
+        table = write_results(request, tmp_path / "arena")
+        ranking = table.split("## Refining, 30 attempts, three authors")[1].split("\n\n")[1]
+        assert "| thirteenth:LeastTriedAgent | 0." in ranking

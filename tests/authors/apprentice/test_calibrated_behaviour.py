@@ -37,8 +37,8 @@ def verifier():
         yield verifier
 
 
-def author(**constants: object) -> Apprentice:
-    return Apprentice(Profile(name="test", **constants))
+def author(language: str = "ascendc", **constants: object) -> Apprentice:
+    return Apprentice(Profile(name="test", **constants), language)
 
 
 def attempt(writer: Apprentice, task: Task, start: StartPoint | None = None, seed: int = 0, context=()):
@@ -64,15 +64,32 @@ class TestBelief:
         assert np.std(offsets) == pytest.approx(2.0, rel=0.12)
         assert np.mean(offsets) == pytest.approx(0.0, abs=0.35)
 
-    def test_mistakes_come_again(self, task):
+    @pytest.mark.parametrize("language", ["ascendc", "cuda"])
+    def test_mistakes_come_again(self, task, language):
         """Two attempts of one author share more mistakes than attempts of two authors."""
-        first, second = (author(belief=4.0, skill=-1.0, person=n) for n in (1, 2))
+        first, second = (author(language, belief=4.0, skill=-1.0, person=n) for n in (1, 2))
         own = wrong(attempt(first, task, seed=0)) ^ wrong(attempt(first, task, seed=1))
         others = wrong(attempt(first, task, seed=0)) ^ wrong(attempt(second, task, seed=1))
         assert len(own) < len(others)
 
 
 class TestMisreading:
+    @pytest.mark.parametrize("language", ["ascendc", "cuda"])
+    @pytest.mark.parametrize(
+        ("constant", "idiom", "name"),
+        [
+            ("formula", "meaning.formula", GELU),
+            ("boundary", "meaning.boundary", GELU),
+            ("precision", "meaning.precision", GELU),
+            ("axis", "axis.stride", "level1/sum_reduction_over_a_dimension"),
+        ],
+    )
+    def test_each_kind_of_wrong_values_has_a_constant_of_its_own(self, language, constant, idiom, name):
+        certain = dict.fromkeys(("formula", "boundary", "precision", "axis"), 50.0)
+        subject = suites.find_task(name)
+        assert wrong(attempt(author(language, skill=50.0, **certain), subject)) == set()
+        assert wrong(attempt(author(language, skill=50.0, **certain | {constant: -50.0}), subject)) == {idiom}
+
     def test_profiles_of_before_never_misread(self, task):
         assert Apprentice("weak").misreadings(lower(task)) == ()
 
@@ -145,6 +162,21 @@ class TestRepair:
         looks_right = {name for name in wrong(broken) if shows(idioms()[name].right.pattern, broken.kernel.source)}
         assert wrong(explanation) >= wrong(broken) - looks_right - _named(start.verdict.feedback)
 
+    def test_cuda_is_mended_alike(self):
+        softmax = suites.find_task("level1/softmax")
+        start = StartPoint(oracle(softmax, "cuda"), Uncompilable("error: something unheard of"))
+        kept = wrong(attempt(author("cuda", skill=-50.0, copying=1.0, ambition=-50.0), softmax, start))
+        assert not {name for name in kept if idioms("cuda")[name].right.pattern}
+        broken = attempt(author("cuda", skill=-50.0, ambition=-50.0), softmax)
+        message = "error: a __global__ function must have a void return type"
+        named = {i.id for i in idioms("cuda").values() if i.symptom_pattern and i.symptom_pattern.search(message)}
+        assert named & wrong(broken)
+        start = StartPoint(broken.kernel, Uncompilable(message))
+        mended = wrong(attempt(author("cuda", hinted=100.0, inertia=1.0, skill=-50.0), softmax, start))
+        assert not named & mended
+        right = {name for name in wrong(broken) if shows(idioms("cuda")[name].right.pattern, broken.kernel.source)}
+        assert mended >= wrong(broken) - right - named
+
     def test_a_task_is_not_read_again(self, task):
         start = StartPoint(oracle(task), Uncompilable("error"))
         readings = {"meaning.formula" in wrong(attempt(author(formula=0.0), task, start, seed)) for seed in range(8)}
@@ -160,12 +192,13 @@ def _named(feedback: str) -> set[str]:
 
 
 class TestSkeleton:
-    def test_a_verified_kernel_is_taken_over(self, task):
-        source = oracle(task).source
+    @pytest.mark.parametrize("language", ["ascendc", "cuda"])
+    def test_a_verified_kernel_is_taken_over(self, task, language):
+        source = oracle(task, language).source
         note = Note("trace", source, source, Feasible("Correct.", latency=1.0))
         constants = {"skill": -50.0, "verified": 0.0, "shown": 0.0, "compiled": 0.0, "copying": 1.0}
-        without = wrong(attempt(author(**constants), task, context=(note,)))
-        taken = wrong(attempt(author(skeleton=1.0, **constants), task, context=(note,)))
+        without = wrong(attempt(author(language, **constants), task, context=(note,)))
+        taken = wrong(attempt(author(language, skeleton=1.0, **constants), task, context=(note,)))
         assert len(taken) < len(without)
 
     def test_a_failed_kernel_is_not(self, task):
