@@ -123,7 +123,7 @@ test-wandb: install  ## runs at Weights & Biases, offline
 # The agent of stable-baselines3: the contract, the known optimum, a failure on its way through the library.
 test-sb3: install  ## the agent of Stable-Baselines3
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[sb3]'
-	$(BIN)/python -m pytest -rs -k 'MaskablePPO or maskable or another_library or baselines3' \
+	$(BIN)/python -m pytest -rs -m 'slow or not slow' -k 'MaskablePPO or maskable or another_library or baselines3' \
 	    tests/agents tests/docs tests/examples tests/envs/test_first_contact.py
 
 # A tiny model takes GRPO steps on the verifier's rewards.

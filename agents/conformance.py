@@ -39,7 +39,7 @@ class AgentContract:
         attempts: Attempts that the agent makes in a test.
     """
 
-    attempts = 40
+    attempts = 24
 
     @abstractmethod
     def make(self, seed: int) -> Agent:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -87,5 +88,10 @@ def imported(name: str) -> Any:
 
 def _entry_points(group: Group) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group, those of its former name last."""
-    former = _FORMER_GROUPS.get(group)
+    return _installed(group, _FORMER_GROUPS.get(group, ""), tuple(sys.path))
+
+
+@cache
+def _installed(group: str, former: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Read the entry points of the distributions on a path, which takes 40 ms, once."""
     return (*entry_points(group=group), *(entry_points(group=former) if former else ()))

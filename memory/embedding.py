@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from math import sqrt
@@ -80,7 +80,6 @@ class StaticEmbedder:
         self._dimension = dimension
         self._lexical = lexical
         self._texts: Lru[str, Vectors] = Lru(remember)
-        self._words: dict[str, Vectors] = {}
 
     @property
     def dimension(self) -> int:
@@ -123,18 +122,19 @@ class StaticEmbedder:
         Returns:
             One row for each word.
         """
-        self._add_words(word for word in words if word not in self._words)
-        return np.stack([self._words[word] for word in words])
+        vectors = _vectors_of_words(self._dimension, self._lexical)
+        self._add_words(vectors, [word for word in words if word not in vectors])
+        return np.stack([vectors[word] for word in words])
 
-    def _add_words(self, new: Iterable[str]) -> None:
-        missing, table = list(new), _token_table()
+    def _add_words(self, vectors: dict[str, Vectors], missing: Sequence[str]) -> None:
+        table = _token_table()
         for word, tokens in zip(missing, table.tokens(missing), strict=True):
             mean = _unit(table.rows[tokens, : self._dimension].mean(axis=0, dtype=np.float32))
-            self._words[word] = _unit(mean + np.float32(self._lexical) * _own_direction(word, self._dimension))
+            vectors[word] = _unit(mean + np.float32(self._lexical) * _own_direction(word, self._dimension))
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle the settings without the caches."""
-        return self.__dict__ | {"_texts": Lru(self._texts.capacity), "_words": {}}
+        """Pickle the settings without the cache."""
+        return self.__dict__ | {"_texts": Lru(self._texts.capacity)}
 
 
 class _TokenTable:
@@ -153,6 +153,12 @@ class _TokenTable:
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+
+@cache
+def _vectors_of_words(dimension: int, lexical: float) -> dict[str, Vectors]:
+    """Return the vectors computed so far in this process, which embedders of the same settings share."""
+    return {}
 
 
 @cache

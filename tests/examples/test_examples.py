@@ -18,10 +18,14 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def run(name: str, folder: Path, *arguments: str) -> str:
-    """Run an example in a folder and return what it prints."""
+def run(name: str, folder: Path, *arguments: str, change: tuple[str, str] = ("", "")) -> str:
+    """Run an example in a folder, with a part of its text replaced, and return what it prints."""
     file = ROOT / "examples" / name
-    done = run_python(file, *arguments, cwd=folder, PYTHONPATH=os.pathsep.join([str(file.parent), *sys.path]))
+    if change[0]:
+        code, file = file.read_text(), folder / name
+        assert code.count(change[0]) == 1
+        file.write_text(code.replace(*change))
+    done = run_python(file, *arguments, cwd=folder, PYTHONPATH=os.pathsep.join([str(ROOT / "examples"), *sys.path]))
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
 
@@ -50,23 +54,29 @@ def test_a_user_agent_is_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_rllib_learns(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("iterations", "gain"), [(3, 1.5), pytest.param(6, 4.0, marks=pytest.mark.slow)])
+def test_rllib_learns(iterations: int, gain: float, tmp_path: Path) -> None:
+    """The whole example is run by `make test-slow`."""
     pytest.importorskip("ray", reason="needs ray: pip install 'kernel_gym[rllib]'")
-    returns = [float(number) for number in re.findall(r"mean return (-?[\d.]+);", run("rllib_ppo.py", tmp_path))]
-    assert len(returns) == 6
-    assert returns[-1] > returns[0] + 1
+    printed = run("rllib_ppo.py", tmp_path, change=("range(1, 7)", f"range(1, {iterations + 1})"))
+    returns = [float(number) for number in re.findall(r"mean return (-?[\d.]+);", printed)]
+    assert len(returns) == iterations
+    assert returns[-1] > returns[0] + gain
 
 
 @pytest.mark.timeout(900)
-def test_maskable_ppo_learns_and_writes_its_curve(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("steps", "end"), [(2560, -1.5), pytest.param(6144, 0.9, marks=pytest.mark.slow)])
+def test_maskable_ppo_learns_and_writes_its_curve(steps: int, end: float, tmp_path: Path) -> None:
+    """The whole example is run by `make test-sb3`."""
     pytest.importorskip("sb3_contrib", reason="needs sb3-contrib: make test-sb3")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    (last,) = re.findall(r"episodes: (-?[\d.]+);", run("maskable_ppo.py", tmp_path))
+    printed = run("maskable_ppo.py", tmp_path, change=("learn(6144)", f"learn({steps})"))
+    (last,) = re.findall(r"episodes: (-?[\d.]+);", printed)
     (events,) = (tmp_path / "runs" / "maskable-ppo").rglob("events.*")
     curve = EventAccumulator(str(events)).Reload().Scalars("rollout/ep_rew_mean")
-    assert len(curve) == 6144 // 512
-    assert curve[0].value < 0 < float(last)
+    assert len(curve) == steps // 512
+    assert curve[0].value < -3 < end < float(last)
     assert (tmp_path / "runs" / "maskable-ppo" / "model.zip").exists()
 
 

@@ -73,7 +73,7 @@ class ModelServer(ThreadingHTTPServer):
 def serving(*script: Behaviour, port: int = 0) -> Iterator[ModelServer]:
     """Serve; each request meets the next behaviour, the last one stays."""
     server = ModelServer(list(script), port)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)  # how soon it sees that it ends
     thread.start()
     try:
         yield server

@@ -3,10 +3,13 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernel_gym import suites
 from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Inputs
+from kernel_gym.hardware.host.tensors import random_inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable
 from kernel_gym.verifier import Verifier
@@ -29,16 +32,21 @@ def verifier():
         yield judge
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def judge(verifier, relu):
-    """Judge a text, and then a good kernel: whatever the first one did, the second is feasible."""
+    """Judge a text, and then run a good kernel on the same device: whatever the first one did, the second is right."""
+    device, signature = verifier.device, relu.instance(relu.public).signature
+    good, inputs = device.build(Kernel(RELU), relu), Inputs(signature, random_inputs(signature, 0), case=relu.public)
 
     def make(text):
         verdict = verifier.verify(Kernel(text), relu)
-        assert verifier.verify(Kernel(RELU), relu).feasible
+        run = device.run(good, inputs)
+        assert run.status == "ok", run.fault
+        np.testing.assert_array_equal(run.outputs[0], np.maximum(inputs.values[0], 0))
         return verdict
 
-    return make
+    yield make
+    assert verifier.verify(Kernel(RELU), relu).feasible
 
 
 ENDLESS = "volatile bool go = true; while (go) {}"
