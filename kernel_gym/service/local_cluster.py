@@ -25,12 +25,13 @@ STORE = 100 * 2**20
 
 
 @contextmanager
-def local_cluster(nodes: int, cores: int = 1) -> Iterator[Any]:
+def local_cluster(nodes: int, cores: int = 1, gpus: int = 0) -> Iterator[Any]:
     """Run a cluster on this machine.
 
     Args:
         nodes: Number of nodes.
         cores: Cores that each node offers.
+        gpus: GPUs that each node offers.
 
     Yields:
         Ray's `Cluster`; its `address` is `HOST:PORT`.
@@ -41,7 +42,7 @@ def local_cluster(nodes: int, cores: int = 1) -> Iterator[Any]:
     except ImportError as error:
         raise ConfigError("a cluster needs Ray: pip install 'kernel-gym[rllib]'") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
-    node = {"num_cpus": cores, "object_store_memory": STORE}
+    node = {"num_cpus": cores, "num_gpus": gpus, "object_store_memory": STORE}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     try:
         for _ in range(nodes - 1):
