@@ -41,6 +41,13 @@ def test_runs_on_forecasts_have_a_point_of_every_curve_for_each_iteration(tmp_pa
     assert _points(tmp_path, "latency/3") == [5, 10, 15, 20]
 
 
+@pytest.mark.parametrize(("forecast", "drawn"), [(True, [200]), (False, list(range(20, 201, 20)))])
+def test_figures_are_drawn_ten_times_and_on_forecasts_once(tmp_path: Path, forecast: bool, drawn: list[int]) -> None:
+    events = Events(tmp_path, resolve(overrides={"env": {"forecast": forecast}}), 200)
+    assert [step for step in range(1, 201) if events.draws(step)] == drawn
+    events.close()
+
+
 def test_metrics_of_a_learners_iterations_are_written(tmp_path: Path) -> None:
     """Its iterations need not end where points of the curves are due: 512 attempts an iteration, a point every 500."""
     events = Events(tmp_path, resolve(), 500 * POINTS)

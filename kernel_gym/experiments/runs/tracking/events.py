@@ -21,7 +21,7 @@ from kernel_gym.experiments.runs.tracking.wandb_run import WandbRun
 
 #: The most points of a curve; a longer run leaves some out.
 POINTS = 2_000
-#: How often figures are drawn in a run, evenly spaced over its attempts.
+#: How often figures are drawn in a run, evenly spaced over its attempts; on forecasts once.
 FIGURES = 10
 #: The charts of a run in the tab "Custom Scalars", by category.
 RUN_CHARTS: dict[str, dict[str, list[Any]]] = {
@@ -52,7 +52,7 @@ class Events:
         attempts: The number of attempts in the whole run.
         tracker: The run at Weights & Biases that gets scalars and images, too.
         batch: The number of tasks that are worked on in lock-step. On forecasts, whose attempts take no longer than
-            writing them down, curves have at most one point for each of these iterations.
+            writing them down, curves have at most one point for each of these iterations, and figures are drawn once.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Events:
         self._config, self._attempts, self._tracker = config, attempts, tracker
         self._iterations = max(1, attempts // POINTS)
         self._every = max(self._iterations, batch if config.env.offline else 1)
+        self._figures = 1 if config.env.offline else FIGURES
         self._last_agent_point = -1
         #: Curves that have changed since their last point.
         self._changed: dict[str, float] = {}
@@ -105,7 +106,7 @@ class Events:
 
     def draws(self, step: int) -> bool:
         """Return whether figures are drawn after this attempt."""
-        return step * FIGURES // self._attempts > (step - 1) * FIGURES // self._attempts
+        return step * self._figures // self._attempts > (step - 1) * self._figures // self._attempts
 
     def draw(self, records: Sequence[Record], categories: Mapping[str, str], step: int) -> None:
         """Write the figures of a round so far; `categories` has task -> category."""
