@@ -19,6 +19,7 @@ from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, prep
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.operations import SUFFIX
 from kernel_gym.hardware.ascend_sim.profile import diagnose
+from kernel_gym.hardware.ascend_sim.roofline import Work, roofline_us
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
 from kernel_gym.hardware.bundles.call import Prices
 from kernel_gym.hardware.bundles.runner import BundleRunner
@@ -167,8 +168,7 @@ class AscendSim:
 
         Where an input holds indices, the others may be read in part: only the outputs count.
         """
-        indexed = any(spec.domain.kind == "index" for spec in signature.inputs)
-        moved: tuple[TensorSpec, ...] = signature.outputs if indexed else (*signature.inputs, *signature.outputs)
+        moved = (*_read_inputs(signature), *signature.outputs)
         gbs = max(self._chip["memory.hbm_gbs"], self._chip["memory.l2_gbs"])
         return self._chip["launch.base_us"] + sum(spec.nbytes for spec in moved) / (gbs * 1e3)
 
@@ -187,6 +187,25 @@ class AscendSim:
         size = min([2, *(spec.nbytes // spec.numel for spec in signature.inputs if spec.numel)])
         rate = self._chip["cube_cores"] * self._chip["clock_mhz"] * 16 * 16 * 32 / size / self._chip["cube.step"]
         return self._chip["launch.base_us"] + work / rate
+
+    def roofline_us(self, signature: Signature, work: int) -> float:
+        """Return the time of the chip's roofline: a launch on the best number of cores, and what they are busy with.
+
+        That is reading the inputs from HBM and writing the outputs, each once, or the multiply-adds in the inputs' own
+        type, whichever takes longest.
+
+        Args:
+            signature: Shapes and dtypes of the call.
+            work: The number of multiply-adds and of elements of inputs and outputs.
+
+        Returns:
+            Microseconds.
+        """
+        inputs = signature.inputs
+        elements = sum(spec.numel for spec in (*inputs, *signature.outputs))
+        sizes = [spec.nbytes // spec.numel for spec in inputs if spec.numel]
+        read, written = (sum(spec.nbytes for spec in specs) for specs in (_read_inputs(signature), signature.outputs))
+        return roofline_us(self._chip, Work(read, written, max(0, work - elements), min([4, *sizes])))
 
     def _copy_us(self, nbytes: int) -> float:
         """Return the time to start a kernel on all vector cores and to move so many bytes from or to HBM."""
@@ -271,6 +290,11 @@ class AscendSim:
         lines += [f"float {float(value).hex()}" for value in signature.floats]
         lines += self._chip_lines
         return "\n".join(lines) + "\n"
+
+
+def _read_inputs(signature: Signature) -> tuple[TensorSpec, ...]:
+    """Return the inputs that a kernel reads whole: none where an input holds indices."""
+    return () if any(spec.domain.kind == "index" for spec in signature.inputs) else signature.inputs
 
 
 def _workspace_bytes(inputs: Inputs) -> int:

@@ -6,7 +6,7 @@ text, line by line through `code_writer.py`. `language_backend.py` joins the par
 computes how likely an attempt succeeds, without writing a kernel.
 """
 
-from kernel_gym.authors.apprentice.author import Apprentice, Choice, Explanation, naive, oracle
+from kernel_gym.authors.apprentice.author import Apprentice, Choice, Explanation, fluent, naive, oracle
 from kernel_gym.authors.apprentice.behaviour.profile import Profile, load_profile, profile_names
 from kernel_gym.authors.apprentice.frontend.lowering import lower
 from kernel_gym.authors.apprentice.frontend.plan import Unsupported
@@ -17,6 +17,7 @@ __all__ = [
     "Explanation",
     "Profile",
     "Unsupported",
+    "fluent",
     "load_profile",
     "lower",
     "naive",

@@ -11,6 +11,8 @@ from zlib import crc32
 
 import numpy as np
 
+from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
+from kernel_gym.authors.apprentice.ascendc.schedule import BEST
 from kernel_gym.authors.apprentice.behaviour.idioms import Idiom, Spelling
 from kernel_gym.authors.apprentice.behaviour.misreading import KINDS, misread, misreading
 from kernel_gym.authors.apprentice.behaviour.moves import ScheduleChoice, draft, refine, repair
@@ -166,7 +168,30 @@ class Apprentice:
 
 
 def oracle(task: Task, language: str = "ascendc") -> Kernel:
-    """Return the kernel with every idiom right and the best schedule.
+    """Return an expert's kernel: every idiom right, the best schedule, and what the apprentice itself does not know.
+
+    In Ascend C an expert does all stages of a task in one launch, keeps the cube cores equally busy and does not gather
+    the windows of a convolution of stride 1. No simulated author writes such kernels.
+
+    Args:
+        task: The task to write a kernel for.
+        language: The language to write, `ascendc` or `cuda`.
+
+    Returns:
+        The fastest kernel known for the task.
+
+    Raises:
+        Unsupported: The task cannot be lowered.
+    """
+    if language != "ascendc":
+        return fluent(task, language)
+    spelling = always_right(backend(language).idioms)
+    source = write_kernel(lower(task, expert=True), BEST, spelling, expert=True)
+    return Kernel(source, language, trusted=True)
+
+
+def fluent(task: Task, language: str = "ascendc") -> Kernel:
+    """Return the kernel of an apprentice without mistakes: every idiom right and the best schedule.
 
     Args:
         task: The task to write a kernel for.

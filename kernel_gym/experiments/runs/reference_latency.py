@@ -68,15 +68,17 @@ class ReferenceLatencies:
 
 
 def floor_us(task: Task, device: Any) -> float:
-    """Return the microseconds that a kernel of a task needs at the timing sizes at the device's highest rates.
+    """Return the microseconds that a kernel of a task needs at least at the timing sizes, for comparison.
 
-    They are those of the tensors, each moved once, or of the reference's multiply-adds, whichever takes longer. A
-    kernel can be faster only by computing less than the reference, so the verifier's own floor has the tensors alone.
+    It is the device's roofline where the device has one: a launch, and the tensors or the reference's multiply-adds at
+    the rates that the best number of cores reaches. A kernel can be faster only by computing or reading less than the
+    reference. The verifier's own floor, below which a latency is cheating, does not depend on either.
     """
     instance = task.instance(task.timing)
     floor: float = device.floor_us(instance.signature)
-    if hasattr(device, "compute_us"):
-        floor = max(floor, device.compute_us(instance.signature, instance.work()))
+    for bound in ("roofline_us", "compute_us"):
+        if hasattr(device, bound):
+            return max(floor, getattr(device, bound)(instance.signature, instance.work()))
     return floor
 
 

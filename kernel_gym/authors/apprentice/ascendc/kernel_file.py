@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
+from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint
+from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.nest import CTYPES
@@ -27,6 +29,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scan,
     Scatter,
     Stage,
+    Taps,
     work_condition,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
@@ -57,6 +60,7 @@ __aicore__ inline float Smaller(float a, float b)
 _ROLES = {
     "Windows": "Puts the windows of the convolution side by side, as columns for the product.",
     "Matmul": "Multiplies on the cube unit.",
+    "Taps": "Multiplies on the cube unit, tap by tap of the window.",
     "Fill": "Fills a tensor, parts of which are then written.",
     "Lookup": "Copies from the places that the indices name.",
     "Scatter": "Copies to the places that the indices name.",
@@ -86,15 +90,18 @@ class _Part:
     pieces: Pieces | None = None
     writers: list[StageWriter] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
+    #: The launch that the part shares with its neighbours.
+    joint: Joint | None = None
 
 
-def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> str:
+def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, expert: bool = False) -> str:
     """Return the source of a kernel.
 
     Args:
         plan: What the kernel computes.
         schedule: How it uses the machine.
         spelling: The spellings of its idioms.
+        expert: True to do in as few launches as possible what the apprentice launches stage by stage.
 
     Returns:
         The source text of the whole file.
@@ -102,7 +109,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> st
     plan = plan if schedule.fused or plan.unfused is None else plan.unfused
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
     total = sum(len(part.stages) for part in parts)
-    cube = any(isinstance(stage, Product) for part in parts for stage in part.stages)
+    cube = any(isinstance(stage, Product | Taps) for part in parts for stage in part.stages)
     taken: dict[str, int] = {}
     for part in parts:
         # Gathering the windows of a convolution row by row would exceed the limits of every device.
@@ -112,30 +119,50 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice) -> st
             part.roles.append(role)
             taken[role] = taken.get(role, 0) + 1
             suffix = "" if total == 1 else role if taken[role] == 1 else f"{role}{taken[role]}"
-            writer = _writer(plan, stage, chosen, spelling, f"{_prefix(plan)}{suffix}")
+            writer = _writer(plan, stage, chosen, spelling, f"{_prefix(plan)}{suffix}", expert)
             if total > MANY:
                 # The same names in all launches, so that those of the same code have the same text.
                 names = {f"operand{n}": name for n, (name, _) in enumerate(writer.buffers_used())}
                 alike = renamed(stage, {name: operand for operand, name in names.items()})
-                writer = _writer(plan, alike, chosen, spelling, writer.prefix)
+                writer = _writer(plan, alike, chosen, spelling, writer.prefix, expert)
                 writer.names = names
-            writer.vector_only = cube and not isinstance(stage, Product)
+            writer.vector_only = cube and not isinstance(stage, Product | Taps)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
-    classes = _classes(parts, total)
+    joints = _join(parts, _prefix(plan), cube) if expert and 1 < total <= MANY else []
+    classes = _classes(parts, total) + [joint.write() for joint in joints]
     code = CodeWriter()
     code.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
     if cube:
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
-    larger = [_LARGER_HELPER] if any("AtLeast(" in buffer.elements for buffer in plan.buffers) else []
-    helpers = [_HOST_HELPERS, *larger]
+    sized = any("AtLeast(" in buffer.elements for buffer in plan.buffers)
+    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if joints or sized else [])]
+    helpers += [BLOCKS] if expert and cube else []
     texts = [*helpers, *classes] if total > MANY else [*classes, *helpers]
     for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *texts):
         code.add("", *text.rstrip("\n").split("\n"))
     code.add("")
     _host(code, plan, parts, spelling)
     return code.text()
+
+
+def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
+    """Join neighbouring parts that the host does not repeat, and return their launches."""
+    runs: list[list[_Part]] = [[]]
+    for part in parts:
+        if part.pieces or any(work_condition(stage) for stage in part.stages):
+            runs.append([])
+        else:
+            runs[-1].append(part)
+    runs = [run for run in runs if len(run) > 1]
+    for number, run in enumerate(runs, 1):
+        stages, writers = ([item for part in run for item in getattr(part, name)] for name in ("stages", "writers"))
+        multiplies = any(isinstance(stage, Product | Taps) for stage in stages)
+        joint = Joint(f"{prefix}{number if len(runs) > 1 else ''}", stages, writers, multiplies, cube and not multiplies)
+        for part in run:
+            part.joint = joint
+    return [joint for run in runs if (joint := run[0].joint) is not None]
 
 
 def _classes(parts: list[_Part], total: int) -> list[str]:
@@ -172,6 +199,8 @@ def _role(stage: Launch, part: _Part) -> str:
     match stage:
         case Product():
             return "Matmul"
+        case Taps():
+            return "Taps"
         case Scan():
             return "Scan"
         case Lookup() | Scatter():
@@ -185,13 +214,17 @@ def _prefix(plan: Plan) -> str:
     return "".join(word[:1].upper() + word[1:] for word in plan.name.split("_"))
 
 
-def _writer(plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoice, prefix: str) -> StageWriter:
+def _writer(
+    plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoice, prefix: str, expert: bool
+) -> StageWriter:
     if isinstance(nest, Scan):
         return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Lookup | Scatter):
         return entry_writer(nest)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Product):
-        return ProductWriter(plan, nest, schedule, spelling, prefix)
+        return (EvenProductWriter if expert else ProductWriter)(plan, nest, schedule, spelling, prefix)
+    if isinstance(nest, Taps):
+        return TapsWriter(plan, nest, schedule, spelling, prefix)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
         writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
         return writer(plan, nest, schedule, spelling, prefix)
@@ -216,8 +249,13 @@ def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingCh
         for name, expression in plan.derived:
             code.add(f"const int64_t {name} = {expression};")
         _workspace(code, plan, used)
+        joints: list[Joint] = []
         for part in parts:
-            _launch_part(code, part, len(writers))
+            if part.joint is None:
+                _launch_part(code, part, len(writers))
+            elif part.joint not in joints:
+                joints.append(part.joint)
+                part.joint.launch(code)
         code.add("return 0;")
 
 

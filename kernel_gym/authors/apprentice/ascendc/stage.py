@@ -28,6 +28,8 @@ class StageWriter(Protocol):
     names: dict[str, str]
     #: True while the function that several launches call is written: its caller sets the sizes and knows the buffers.
     in_function: bool = False
+    #: True if the stage shares a launch with others, which then has the device function.
+    joined: bool = False
 
     # ---- for subclasses ---------------------------------------------------------------------------------------
 
@@ -84,7 +86,8 @@ class StageWriter(Protocol):
         inner, self.code = self.code, outer
         self.code.add(f"struct {self.tiling} {{", *self.struct_lines(), "};", "")
         self._class(inner)
-        self._entry()
+        if not self.joined:
+            self._entry()
         return self.code.text()
 
     def _class(self, inner: CodeWriter) -> None:
@@ -142,6 +145,9 @@ class StageWriter(Protocol):
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
         code.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
         code.add("t.perCore = (t.units + cores - 1) / cores;")
+        if self.joined:
+            code.add("lanes = AtLeast(cores, lanes);")
+            return
         text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
         fields = {"kernel": self.kernel, "cores": "cores", "arguments": text}
         code.add(self.spelling.spell("launch.call", **fields))

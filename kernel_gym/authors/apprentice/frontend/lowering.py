@@ -24,11 +24,12 @@ from kernel_gym.tasks.task import Task
 LARGE = 66
 
 
-def lower(task: Task) -> Plan:
+def lower(task: Task, *, expert: bool = False) -> Plan:
     """Return the plan of a task.
 
     Args:
         task: The task to lower.
+        expert: True for the plan of an expert, with stages that the apprentice does not know.
 
     Returns:
         The plan: stages that compute the task's outputs for any of its shapes.
@@ -36,25 +37,25 @@ def lower(task: Task) -> Plan:
     Raises:
         Unsupported: The task uses an operator that the apprentice cannot lower; the message names it.
     """
-    plan = _lower(task, task.digest)
+    plan = _lower(task, task.digest, expert)
     if isinstance(plan, str):
         raise Unsupported(plan)
     return plan
 
 
 @lru_cache(maxsize=1024)
-def _lower(task: Task, digest: str) -> Plan | str:
+def _lower(task: Task, digest: str, expert: bool) -> Plan | str:
     # The digest covers the content; the plan also has the name and the title.
-    key = f"{digest} {task_identifier(task.name)} {task.description}"
+    key = f"{digest} {task_identifier(task.name)} {task.description}{' expert' if expert else ''}"
     plan = plan_store.load(key)
     if plan is None:
         activity.prepare(f"exporting {task.id}")
-        plan = _read(task)
+        plan = _read(task, expert)
         plan_store.store(key, plan)
     return plan
 
 
-def _read(task: Task) -> Plan | str:
+def _read(task: Task, expert: bool) -> Plan | str:
     """Return the plan, or the reason why there is none."""
     signature = task.instance(task.public).signature
     name, names = task_identifier(task.name), [spec.name for spec in signature.inputs]
@@ -62,11 +63,13 @@ def _read(task: Task) -> Plan | str:
     try:
         graph, twins = task.instance(task.public).graph(), _twins(task)
         options: dict[str, Any] = {"steady": _steady(task), "edges": _edges(task, len(names))}
-        plan = read(graph, name, _title(task), shapes, twins, names, **options)
+        plan = read(graph, name, _title(task), shapes, twins, names, expert=expert, **options)
     except Unsupported as error:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
+    if expert:
+        return plan
     try:
         unfused = read(graph, name, _title(task), shapes, twins, names, fused=False, **options)
     except Unsupported:  # a value that is a view only as long as it is fused

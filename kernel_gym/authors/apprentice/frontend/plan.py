@@ -226,6 +226,28 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Taps:
+    """A convolution of stride 1 as sums of products on the cube unit, one for each place of a window but along its rows.
+
+    The source holds rows of `pitch` elements, `k` of them for each of `batch` samples: every channel, shifted by each
+    place along a row of the window. A product multiplies filters (m, k) by `n` columns of these rows. `taps` holds
+    (count, step) for the other directions: a product for every combination, whose columns begin that much later.
+    """
+
+    name: str
+    filters: str
+    source: str
+    target: str
+    batch: str
+    m: str
+    n: str
+    k: str
+    pitch: str
+    taps: tuple[tuple[str, str], ...] = ()
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Pieces:
     """Stages that the host repeats for pieces of a batch, because the workspace cannot hold the whole batch.
 
@@ -254,7 +276,7 @@ class Either:
 
 
 #: A stage that is one launch.
-Launch = Nest | Scan | Lookup | Scatter | Product
+Launch = Nest | Scan | Lookup | Scatter | Product | Taps
 Stage = Launch | Pieces | Either
 
 
@@ -269,6 +291,8 @@ def work_condition(stage: Launch) -> str:
             extents = [text for name, text in stage.fields if name in loops]
         case Product():
             extents = [stage.batch, stage.m, stage.n, stage.k]
+        case Taps():
+            extents = []  # a window that does not fit anywhere is no task
         case _:
             extents = [text for _, text in stage.fields]
     differences = dict.fromkeys(text for text in extents if " - " in text)

@@ -54,6 +54,8 @@ class PlanBuilder:
     elsewhere: Sequence[dict[str, int]] = ()
     #: True for a network: results that are in memory are not computed again where other stages use them.
     large: bool = False
+    #: True for the plan of an expert, with stages that the apprentice does not know.
+    expert: bool = False
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)

@@ -90,6 +90,7 @@ def read(
     fused: bool = True,
     steady: bool = True,
     edges: Sequence[Shapes] = (),
+    expert: bool = False,
 ) -> Plan:
     """Return the plan of a module.
 
@@ -103,6 +104,7 @@ def read(
         fused: False to write every operator's result to memory.
         steady: False if the module's own calls differ from case to case, which the graphs then have to rule out.
         edges: The shapes of all inputs where one size is large and the others are small.
+        expert: True for stages that the apprentice does not know.
 
     Returns:
         The plan.
@@ -111,7 +113,7 @@ def read(
         Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
     others = [other for other in _others(graph, twins, steady) if len(other.calls) == len(graph.calls)]
-    builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE)
+    builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE, expert)
     numbers = _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
     widened, views = _widened(graph), _Views(graph, twins)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Lookup, Pieces, Plan, Product, Scan, Scatter
+from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Lookup, Pieces, Plan, Product, Scan, Scatter, Taps
 
 
 def shared(plan: Plan) -> Plan:
@@ -76,6 +76,8 @@ def touched(stage: Any) -> set[str]:
             return {stage.left.buffer, stage.right.buffer, stage.target}
         case Scan():
             return {stage.source, stage.target}
+        case Taps():
+            return {stage.filters, stage.source, stage.target}
         case Lookup():
             return {stage.source, stage.index, stage.target}
         case Scatter():
@@ -98,8 +100,8 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 
-    if isinstance(stage, Lookup | Scatter):
-        held = [name for name in ("source", "update", "index", "target") if hasattr(stage, name)]
+    if isinstance(stage, Lookup | Scatter | Taps):
+        held = [name for name in ("source", "update", "index", "filters", "target") if hasattr(stage, name)]
         return replace(stage, **{name: names.get(getattr(stage, name), getattr(stage, name)) for name in held})
 
     def access(old: Access) -> Access:

@@ -18,6 +18,7 @@ from kernel_gym.authors.apprentice.frontend.expression import (
     reorder,
 )
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
+from kernel_gym.authors.apprentice.frontend.operators.taps import tapped
 from kernel_gym.authors.apprentice.frontend.operators.windows import aligned, spread, window_count, windows
 from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, Product, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
@@ -107,12 +108,15 @@ def _convolution(
         filters, strides = _turned(weight, parts), [1] * directions
     else:
         source, filters = plan.padded(x, pads, pads, 0.0), _grouped(weight, parts)
-    counts = [
-        window_count(plan, extent, k, step, hop)
-        for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
-    ]
-    view = windows(plan, source, kernel, strides, hops, counts)
-    total = _convolve(plan, view, filters, strides)
+    if plan.expert and groups == 1 and all(step == 1 for step in spread(stride, directions)):
+        total = tapped(plan, source, filters, hops)
+    else:
+        counts = [
+            window_count(plan, extent, k, step, hop)
+            for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
+        ]
+        view = windows(plan, source, kernel, strides, hops, counts)
+        total = _convolve(plan, view, filters, strides)
     return total if bias is None else apply(plan, "add", total, reorder(bias, (0,) + (None,) * directions))
 
 

@@ -1,0 +1,1 @@
+"""What an expert writes beyond the apprentice: stages in one launch, even blocks, convolutions by taps."""

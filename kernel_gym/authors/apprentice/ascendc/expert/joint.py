@@ -1,0 +1,90 @@
+"""Several stages in one launch: the cores wait for each other only where one stage reads what another wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
+from kernel_gym.authors.apprentice.frontend.plan import Launch, Nest
+from kernel_gym.authors.apprentice.frontend.workspace import touched
+
+
+@dataclass(eq=False)
+class Joint:
+    """The launch of several stages, each a class of its own.
+
+    `multiplies` says that a stage uses the cube unit: then a block has two vector cores. `vector_only` says that the
+    file has another launch that does.
+    """
+
+    prefix: str
+    stages: Sequence[Launch]
+    writers: Sequence[StageWriter]
+    multiplies: bool
+    vector_only: bool
+
+    def __post_init__(self) -> None:
+        for writer in self.writers:
+            writer.joined = True
+
+    @property
+    def tiling(self) -> str:
+        """The name of the tiling struct."""
+        return f"{self.prefix}AllTiling"
+
+    @cached_property
+    def buffers(self) -> dict[str, str]:
+        """The host's address of every tensor that a stage uses."""
+        return {name: writer.pointer(name) for writer in self.writers for name, _ in writer.buffers_used()}
+
+    @property
+    def kernel(self) -> str:
+        """The name of the device function."""
+        return f"{self.writers[0].kernel.removesuffix('_kernel')}_to_end_kernel"
+
+    def write(self) -> str:
+        """Return the tiling struct and the device function."""
+        code = CodeWriter()
+        members = [f"    {writer.tiling} stage{number};" for number, writer in enumerate(self.writers)]
+        code.add(f"struct {self.tiling} {{", *members, "};", "")
+        parameters = ", ".join([*(f"GM_ADDR {name}" for name in self.buffers), f"{self.tiling} tiling"])
+        with code.function(wrapped(f'extern "C" __global__ __aicore__ void {self.kernel}(', parameters, ")")):
+            if self.vector_only:
+                code.add("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);")
+            for number, (writer, waits) in enumerate(zip(self.writers, self._waits(), strict=True)):
+                if number:
+                    code.add("AscendC::SyncAll();" if waits else "AscendC::PipeBarrier<PIPE_ALL>();")
+                names = ", ".join(name for name, _ in writer.buffers_used())
+                with code.block(""):
+                    code.add(f"Kernel{writer.prefix} op;", f"op.Init({names}, tiling.stage{number});", "op.Process();")
+        return code.text().rstrip("\n")
+
+    def _waits(self) -> list[bool]:
+        """Return for each stage whether it needs what others have written or read since the cores last met."""
+        waits, read, written = list[bool](), set[str](), set[str]()
+        for stage in self.stages:
+            uses, own = touched(stage), _written(stage)
+            waits.append(bool(uses & written or own & read))
+            if waits[-1]:
+                read, written = set(), set()
+            read, written = read | uses, written | own
+        return waits
+
+    def launch(self, code: CodeWriter) -> None:
+        """Write the host statements that compute all tilings and start the kernel."""
+        with code.block(""):
+            code.add(f"{self.tiling} tiling;", "uint32_t lanes = 1;")
+            for number, writer in enumerate(self.writers):
+                with code.block(""):
+                    code.add(f"{writer.tiling} &t = tiling.stage{number};")
+                    writer.launch(code)
+            blocks = "(lanes + 1) / 2" if self.multiplies else "lanes"
+            arguments = ", ".join([*(f"(GM_ADDR)({address})" for address in self.buffers.values()), "tiling"])
+            code.add(wrapped(f"{self.kernel}<<<{blocks}, nullptr, stream>>>(", arguments, ");"))
+
+
+def _written(stage: Launch) -> set[str]:
+    return {store.access.buffer for store in stage.stores} if isinstance(stage, Nest) else {stage.target}

@@ -1,0 +1,179 @@
+"""Products on the cube unit whose blocks keep all cube cores equally busy, and convolutions as sums of products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernel_gym.authors.apprentice.ascendc.products import ProductWriter
+from kernel_gym.authors.apprentice.ascendc.schedule import CORES, Schedule
+from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
+from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
+from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
+from kernel_gym.authors.apprentice.frontend.plan import Plan, Product, Taps
+
+#: The host's choice of blocks.
+BLOCKS = """\
+static uint32_t Shared(uint32_t n, uint32_t parts)
+{
+    return ((n + parts - 1) / parts + 15) / 16 * 16;
+}
+
+// Chooses the part of C that one call computes so that the busiest of 24 cube cores ends first. A call takes as long as
+// its multiplications, its loads or its stores, whichever takes most cycles.
+static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, uint32_t batch)
+{
+    uint64_t best = ~0ull;
+    const uint64_t depth = AtMost((k + 7) / 8 * 8, 64), steps = (k + depth - 1) / depth;
+    for (uint32_t down = 1; down <= AtMost((m + 15) / 16, 32); ++down) {
+        for (uint32_t across = 1; across <= AtMost((n + 15) / 16, 128); ++across) {
+            const uint32_t rows = Shared(m, down), columns = Shared(n, across);
+            const uint64_t a = Shared(rows, (rows + 127) / 128), b = Shared(columns, (columns + 255) / 256);
+            const uint64_t blocks = ((rows + a - 1) / a) * ((columns + b - 1) / b);
+            const uint64_t multiply = blocks * steps * (16 + a * b * depth / 1024);
+            const uint64_t load = blocks * steps * (11 + (a / 2 + depth) * 6 / 5 + (a + b) * depth * 4 / 117);
+            const uint64_t store = blocks * (20 + a * 6 / 5 + a * b * 4 / 60);
+            const uint64_t larger = multiply > load ? multiply : load, slowest = larger > store ? larger : store;
+            const uint64_t units = 1ull * batch * ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
+            const uint64_t cycles = (units + 23) / 24 * (1000 + slowest * 21 / 20);
+            if (cycles < best) {
+                best = cycles;
+                cube.singleCoreM = rows;
+                cube.singleCoreN = columns;
+                cube.baseM = a;
+                cube.baseN = b;
+            }
+        }
+    }
+    cube.M = m;
+    cube.N = n;
+    cube.Ka = k;
+    cube.Kb = k;
+    cube.baseK = depth;
+    cube.singleCoreK = k;
+    cube.depthA1 = 4;
+    cube.depthB1 = 4;
+}
+"""
+#: The first unit of a vector core. The cube cores get units in turn, each first through one of its two vector cores.
+_FIRST = (
+    "const uint32_t blocks = AscendC::GetBlockNum();",
+    "const uint32_t first = AscendC::GetBlockIdx() / 2 + AscendC::GetBlockIdx() % 2 * blocks;",
+)
+_LOOP = "for (uint32_t unit = first; unit < t.units; unit += 2 * blocks)"
+_PLACE = (
+    "const uint32_t which = unit / (t.rowBlocks * t.columnBlocks);",
+    "const uint32_t row = unit / t.columnBlocks % t.rowBlocks * t.cube.singleCoreM;",
+    "const uint32_t column = unit % t.columnBlocks * t.cube.singleCoreN;",
+)
+_EXTENT = "mm.SetTail(Min(t.cube.singleCoreM, t.m - row), Min(t.cube.singleCoreN, t.n - column), t.k);"
+
+
+class EvenProductWriter(ProductWriter):
+    """Writes a product. A unit of work is a part of one result matrix that is as large as that of any other core."""
+
+    def process(self) -> None:
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
+            add(*_FIRST)
+            with self.code.block(_LOOP):
+                add(*_PLACE)
+                self._operand("A", self.product.left, "m", "row", True)
+                self._operand("B", self.product.right, "n", "column", False)
+                step, pitch = ("t.step", "t.pitch") if self.product.pitch else ("t.m * t.n", "t.n")
+                target = f"{self.product.target}Gm[which * {step} + row * {pitch} + column]"
+                add(_EXTENT, f"mm.IterateAll({target});", "mm.End();")
+
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
+        _count_units(code)
+        _call(self, code)
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("rowBlocks", "columnBlocks", "units")
+
+
+@dataclass
+class TapsWriter(StageWriter):
+    """Writes a convolution. A unit of work is a part of the result of one sample; a call adds one tap to it."""
+
+    plan: Plan
+    stage: Taps
+    schedule: Schedule
+    spelling: SpellingChoice
+    prefix: str
+    code: CodeWriter = field(default_factory=CodeWriter)
+    vector_only: bool = False
+    advance: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def buffers_used(self) -> list[tuple[str, str]]:
+        stage = self.stage
+        return [(name, "float") for name in dict.fromkeys((stage.filters, stage.source, stage.target))]
+
+    def fields(self) -> list[tuple[str, str]]:
+        stage = self.stage
+        sizes = [("m", stage.m), ("n", stage.n), ("k", stage.k), ("batch", stage.batch), ("pitch", stage.pitch)]
+        return sizes + [(f"{name}{n}", tap[i]) for n, tap in enumerate(stage.taps) for i, name in enumerate(_TAP)]
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("rowBlocks", "columnBlocks", "units")
+
+    def struct_lines(self) -> list[str]:
+        return [*super().struct_lines(), "    TCubeTiling cube;"]
+
+    def init_lines(self) -> None:
+        self.code.add("REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t.cube);")
+        self.code.add("mm.SetOrgShape(t.m, t.pitch, t.k, t.k, t.pitch);")
+
+    def members(self) -> None:
+        super().members()
+        self.code.add("using Matrix = AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>;")
+        self.code.add("AscendC::Matmul<Matrix, Matrix, Matrix> mm;")
+
+    def process(self) -> None:
+        add, stage = self.code.add, self.stage
+        taps = " * ".join(f"t.taps{n}" for n in range(len(stage.taps))) or "1"
+        with self.code.function("__aicore__ inline void Process()"):
+            add(*_FIRST, f"const uint32_t taps = {taps};")
+            with self.code.block(_LOOP):
+                add(*_PLACE, _EXTENT)
+                with self.code.block("for (uint32_t tap = 0; tap < taps; ++tap)"):
+                    add(f"mm.SetTensorA({stage.filters}Gm[(tap * t.m + row) * t.k]);")
+                    add(f"mm.SetTensorB({stage.source}Gm[which * t.k * t.pitch + column{self._later()}]);")
+                    add(f"mm.IterateAll({stage.target}Gm[(which * t.m + row) * t.pitch + column], tap > 0);", "mm.End();")
+
+    def _later(self) -> str:
+        """Return by how many elements the columns of a tap begin later."""
+        match len(self.stage.taps):
+            case 0:
+                return ""
+            case 1:
+                return " + tap * t.step0"
+        return " + tap / t.taps1 * t.step0 + tap % t.taps1 * t.step1"
+
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
+        _count_units(code)
+        _call(self, code)
+
+
+#: The fields of a tap's count and step.
+_TAP = ("taps", "step")
+
+
+def _count_units(code: CodeWriter) -> None:
+    code.add("EvenBlocks(t.cube, t.m, t.n, t.k, t.batch);")
+    code.add("t.rowBlocks = (t.m + t.cube.singleCoreM - 1) / t.cube.singleCoreM;")
+    code.add("t.columnBlocks = (t.n + t.cube.singleCoreN - 1) / t.cube.singleCoreN;")
+    code.add("t.units = t.batch * t.rowBlocks * t.columnBlocks;")
+
+
+def _call(writer: StageWriter, code: CodeWriter) -> None:
+    """Write the launch; each of its blocks has one cube core and two vector cores."""
+    code.add(f"const uint32_t blocks = AtMost(t.units, {CORES // 2});", "t.cube.usedCoreNum = 2 * blocks;")
+    if writer.joined:
+        code.add("lanes = AtLeast(2 * blocks, lanes);")
+        return
+    arguments = [f"(GM_ADDR)({writer.pointer(name)})" for name, _ in writer.buffers_used()]
+    text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(writer.kernel) + 40)
+    code.add(f"{writer.kernel}<<<blocks, nullptr, stream>>>({text});")
