@@ -186,8 +186,10 @@ def oracle(task: Task, language: str = "ascendc") -> Kernel:
     if language != "ascendc":
         return fluent(task, language)
     spelling = always_right(backend(language).idioms)
-    source = write_kernel(lower(task, expert=True), BEST, spelling, expert=True)
-    return Kernel(source, language, trusted=True)
+    try:
+        return Kernel(write_kernel(lower(task, expert=True), BEST, spelling, expert=True), language, trusted=True)
+    except Unsupported:  # by the expert's way; the apprentice may have another
+        return fluent(task, language)
 
 
 def fluent(task: Task, language: str = "ascendc") -> Kernel:

@@ -9,7 +9,7 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from kernel_gym import suites
-from kernel_gym.authors.apprentice import Apprentice, Unsupported, lower, oracle
+from kernel_gym.authors.apprentice import Apprentice, Unsupported, fluent, lower
 from kernel_gym.authors.contract import Context, Note
 from kernel_gym.errors import ConfigError
 from kernel_gym.kernel import Kernel
@@ -54,7 +54,7 @@ def _lowers(task: Task) -> bool:
 
 
 def _contexts(task: Task) -> list[tuple[str, Context]]:
-    source = oracle(task).source
+    source = fluent(task).source
     return [("empty", ()), ("oracle", (Note("trace", source, source, Feasible("Correct.", latency=1.0)),))]
 
 

@@ -82,6 +82,8 @@ class Margin:
             return missing
         if self.spread is not None and self.spread < SPREAD:
             missing["spread"] = f"the slowest kernel takes only {self.spread:.2f} times as long"
+        if self.over_floor is not None and self.over_floor < 1:
+            missing["floor"] = f"the floor is no bound: the oracle takes only {self.over_floor:.2f} times as long"
         if self.launches is not None and self.launches < LAUNCHES:
             missing["launch"] = f"the oracle takes only {self.launches:.1f} times what a launch costs"
         return missing

@@ -7,7 +7,7 @@ from math import exp, log, prod
 
 import numpy as np
 
-from kernel_gym.authors.apprentice import load_profile, lower, oracle
+from kernel_gym.authors.apprentice import fluent, load_profile, lower
 from kernel_gym.authors.apprentice.ascendc.kernel_file import write_kernel
 from kernel_gym.authors.apprentice.ascendc.schedule import NAIVE
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
@@ -43,7 +43,7 @@ def _contexts(tasks: tuple[Task, ...], number: int) -> Iterator[Context]:
     pages = [Note("api", item.text) for item in items if item.kind is Kind.API]
     practices = [Note("practice", item.text) for item in items if item.kind is Kind.PRACTICE]
     working = Feasible("Correct.", latency=1.0)
-    traces = [Note("trace", source, source, working) for source in (oracle(task).source for task in tasks)]
+    traces = [Note("trace", source, source, working) for source in (fluent(task).source for task in tasks)]
     rng = np.random.default_rng(0)
     for _ in range(number):
         kinds = [traces if rng.random() < 0.5 else practices for _ in range(OTHERS)]

@@ -15,6 +15,7 @@ from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import always_right
 from kernel_gym.experiments.analysis.oracle_margins import Margin, measure, measure_all
+from kernel_gym.experiments.runs.reference_latency import floor_us
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.headroom import exceptions, listed
@@ -54,13 +55,15 @@ def verifier() -> Iterator[Verifier]:
 def test_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
     verdict = verifier.verify(oracle(task), task)
-    assert verdict.feasible, verdict.feedback
+    assert verdict.latency_us is not None, verdict.feedback
+    assert verdict.latency_us > floor_us(task, verifier.device)
 
 
 @pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS])
 def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) -> None:
     verdict = verifier.verify(oracle(task), task)
-    assert verdict.feasible, verdict.feedback
+    assert verdict.latency_us is not None, verdict.feedback
+    assert verdict.latency_us > floor_us(task, verifier.device)
 
 
 @pytest.mark.parametrize("name", FOUNDATION)

@@ -8,7 +8,7 @@ import pytest
 from script import run_script
 
 from kernel_gym import suites
-from kernel_gym.authors.apprentice.author import oracle
+from kernel_gym.authors.apprentice.author import fluent
 from kernel_gym.errors import BundleError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.bundles.export import export
@@ -49,7 +49,7 @@ def small(task):
 def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as_long():
     """The second launch reads what the first left in the workspace, and in L2."""
     task = small(suites.find_task("level2/gemm_multiply_leakyrelu"))
-    kernel, signature = oracle(task), task.instance(task.timing).signature
+    kernel, signature = fluent(task), task.instance(task.timing).signature
     assert kernel.source.count("<<<") == 2
     inputs = Inputs(signature, random_inputs(signature, 0), case=task.timing)
     with AscendSim() as device:
@@ -74,10 +74,10 @@ def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as
         ("level2/conv2d_relu_bias_add", 3),
     ],
 )
-def test_an_exported_oracle_is_as_feasible_and_as_fast(name, launches):
+def test_an_exported_kernel_is_as_feasible_and_as_fast(name, launches):
     """Run by `make test-slow`."""
     task = suites.find_task(name)
-    kernel = oracle(task)
+    kernel = fluent(task)
     assert kernel.source.count("<<<") == launches
     with Verifier(AscendSim(), cache=False, policy="reference", unsafe=True) as verifier:
         before, after = verifier.verify(kernel, task), verifier.verify(Kernel(export(kernel, task)), task)
@@ -89,7 +89,7 @@ def test_an_exported_oracle_is_as_feasible_and_as_fast(name, launches):
 def test_the_commands_export_and_verify_go_together(tmp_path):
     """Run by `make test-slow`."""
     task, kernel, bundle = "level1/mse_loss", tmp_path / "kernel.asc", tmp_path / "bundle.py"
-    kernel.write_text(oracle(suites.find_task(task)).source)
+    kernel.write_text(fluent(suites.find_task(task)).source)
     done = run_script("export", "--task", task, "--kernel", kernel, "--out", bundle)
     assert done.returncode == 0, done.stderr
     words = ("--task", task, "--policy", "reference", "--no-oracle", "--json", "--unsafe")

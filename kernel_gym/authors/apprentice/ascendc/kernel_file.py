@@ -159,7 +159,9 @@ def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
     for number, run in enumerate(runs, 1):
         stages, writers = ([item for part in run for item in getattr(part, name)] for name in ("stages", "writers"))
         multiplies = any(isinstance(stage, Product | Taps) for stage in stages)
-        joint = Joint(f"{prefix}{number if len(runs) > 1 else ''}", stages, writers, multiplies, cube and not multiplies)
+        joint = Joint(
+            f"{prefix}{number if len(runs) > 1 else ''}", stages, writers, multiplies, cube and not multiplies
+        )
         for part in run:
             part.joint = joint
     return [joint for run in runs if (joint := run[0].joint) is not None]

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Lookup, Pieces, Plan, Product, Scan, Scatter, Taps
+from kernel_gym.authors.apprentice.frontend.plan import (
+    Access,
+    Either,
+    Lookup,
+    Pieces,
+    Plan,
+    Product,
+    Scan,
+    Scatter,
+    Taps,
+)
 
 
 def shared(plan: Plan) -> Plan:

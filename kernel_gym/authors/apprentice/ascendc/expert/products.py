@@ -9,7 +9,7 @@ from kernel_gym.authors.apprentice.ascendc.schedule import CORES, Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import Plan, Product, Taps
+from kernel_gym.authors.apprentice.frontend.plan import Plan, Taps
 
 #: The host's choice of blocks.
 BLOCKS = """\
@@ -140,7 +140,10 @@ class TapsWriter(StageWriter):
                 with self.code.block("for (uint32_t tap = 0; tap < taps; ++tap)"):
                     add(f"mm.SetTensorA({stage.filters}Gm[(tap * t.m + row) * t.k]);")
                     add(f"mm.SetTensorB({stage.source}Gm[which * t.k * t.pitch + column{self._later()}]);")
-                    add(f"mm.IterateAll({stage.target}Gm[(which * t.m + row) * t.pitch + column], tap > 0);", "mm.End();")
+                    add(
+                        f"mm.IterateAll({stage.target}Gm[(which * t.m + row) * t.pitch + column], tap > 0);",
+                        "mm.End();",
+                    )
 
     def _later(self) -> str:
         """Return by how many elements the columns of a tap begin later."""
