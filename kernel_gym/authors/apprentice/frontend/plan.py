@@ -227,7 +227,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Taps:
-    """A convolution of stride 1 as sums of products on the cube unit, one for each place of a window but along its rows.
+    """A convolution of stride 1 as sums of products on the cube unit, one for each row of the window.
 
     The source holds rows of `pitch` elements, `k` of them for each of `batch` samples: every channel, shifted by each
     place along a row of the window. A product multiplies filters (m, k) by `n` columns of these rows. `taps` holds
