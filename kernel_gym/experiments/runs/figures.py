@@ -40,13 +40,14 @@ class TaskOutcome:
 
     `solved_at` is the first feasible attempt, counted from 1, `best_us` the lowest latency and `first_us` that of the
     first feasible attempt; None if the task was not solved. `oracle_us` is the latency of the oracle's kernel, None if
-    the run did not record it.
+    the run did not record it. `compiled_at` is the first attempt whose kernel compiled, None if there was none.
     """
 
     solved_at: int | None = None
     best_us: float | None = None
     oracle_us: float | None = None
     first_us: float | None = None
+    compiled_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,10 @@ def curves(config: RunConfig, records: Sequence[Record], tasks: Sequence[str]) -
 
 
 def _task_outcome(history: Sequence[Record], oracle_us: float | None) -> TaskOutcome:
-    first = _first(history, "feasible")
     latencies = [latency for record in history if (latency := record["verdict"]["latency_us"]) is not None]
-    solved_at = int(first) + 1 if first < len(history) else None
-    return TaskOutcome(solved_at, min(latencies, default=None), oracle_us, latencies[0] if latencies else None)
+    first_us, best_us = (latencies[0], min(latencies)) if latencies else (None, None)
+    solved_at, compiled_at = _number(history, "feasible"), _number(history, "compiled")
+    return TaskOutcome(solved_at, best_us, oracle_us, first_us, compiled_at)
 
 
 def comparable(runs: Iterable[tuple[Sequence[str], Over]]) -> dict[str, list[RunOutcome]]:
@@ -170,6 +171,12 @@ def _title(suite: str, tasks: int, runs: Sequence[RunOutcome]) -> str:
 def _first(records: Sequence[Record], key: str) -> float:
     """Return the index of the first attempt at a task whose verdict has `key`; infinite if there is none."""
     return next((index for index, record in enumerate(records) if record["verdict"][key]), float("inf"))
+
+
+def _number(records: Sequence[Record], key: str) -> int | None:
+    """Return the number, from 1, of the first attempt at a task whose verdict has `key`; None if there is none."""
+    first = _first(records, key)
+    return int(first) + 1 if first < len(records) else None
 
 
 def _median_speedup(histories: Iterable[Sequence[Record]]) -> float | None:

@@ -90,13 +90,14 @@ def _row(prediction: Prediction, runs: Mapping[str, Mapping[int, RunOutcome]]) -
 
 
 def _share(prediction: Prediction, runs: Sequence[RunOutcome]) -> float:
-    """Return the share of the tasks of a suite that an author's runs solved within the attempts that count."""
-    solved = [
-        task.solved_at is not None and task.solved_at <= (prediction.after or run.budget)
+    """Return the share of the tasks of a suite that an author's runs solved, or had a kernel compile for, in time."""
+    reached = [
+        number is not None and number <= (prediction.after or run.budget)
         for run in runs
         for task in _tasks(prediction, run).values()
+        for number in (task.compiled_at if prediction.measure == "compiled" else task.solved_at,)
     ]
-    return float(np.mean(solved))
+    return float(np.mean(reached))
 
 
 def _tasks(prediction: Prediction, run: RunOutcome) -> dict[str, TaskOutcome]:
@@ -126,7 +127,7 @@ def _central(values: Array, chances: Array) -> tuple[float, float]:
 
 def predictions_table(rows: Sequence[PredictionRow]) -> list[list[str]]:
     """Return the predictions as a table."""
-    head = ["figure", "published", "predicted", "95% interval", "authors from", "to", "same sign", "hit"]
+    head = ["figure", "published", "predicted", "95% interval", "authors", "from", "to", "same sign", "hit"]
     return [head, *(_cells(row) for row in rows)]
 
 
@@ -141,14 +142,15 @@ def _cells(row: PredictionRow) -> list[str]:
     sign = f"{row.agreeing} of {len(row.values)}" if prediction.minus else "-"
     interval = f"[{text(row.low)}, {text(row.high)}]"
     spread = [text(min(row.values)), text(max(row.values))]
-    figures = [text(prediction.published), text(row.mean), interval, *spread, sign]
+    figures = [text(prediction.published), text(row.mean), interval, str(len(row.values)), *spread, sign]
     return [prediction.figure, *figures, "hit" if row.hit else "miss"]
 
 
 def predictions_summary(rows: Sequence[PredictionRow]) -> str:
     """Return how many predictions are hits, in one sentence."""
     hits = sum(row.hit for row in rows)
-    authors = max((len(row.values) for row in rows), default=0)
+    fewest, most = min(len(row.values) for row in rows), max(len(row.values) for row in rows)
+    authors = f"{most}" if fewest == most else f"{fewest} to {most}"
     return (
         f"{hits} of {len(rows)} published figures lie in the central 95% of what {authors} authors of the ensemble "
         "predict. A wide interval hits easily."

@@ -67,11 +67,12 @@ class Published(_Data):
 
 
 class Prediction(_Data):
-    """A published figure that the study predicts.
+    """A published figure that the study predicts or has as a target.
 
-    `published` is the share of so many `tasks`, a difference of shares, or a median speedup. `of` names the contenders
-    whose tasks count together, `minus` the contender whose share is subtracted. Tasks of other suites than `suite` do
-    not count, nor attempts `after` the first so many; 0: all count.
+    `published` is the share of so many `tasks` that were solved (`correct`) or had a kernel that `compiled`, a
+    difference of shares, or a median speedup. `of` names the contenders whose tasks count together, `minus` the
+    contender whose share is subtracted. Tasks of other suites than `suite` do not count, nor attempts `after` the first
+    so many; 0: all count.
     """
 
     figure: str
@@ -81,7 +82,7 @@ class Prediction(_Data):
     minus: str = ""
     suite: str = ""
     after: int = Field(0, ge=0)
-    measure: Literal["correct", "speedup"] = "correct"
+    measure: Literal["correct", "compiled", "speedup"] = "correct"
 
 
 class StudyDefinition(_Data):
@@ -94,7 +95,8 @@ class StudyDefinition(_Data):
     after which the share of solved tasks is stated too. `contrasts` are the differences that are tested: contender,
     reference, measure. All others are descriptive. `margins` has the margin of equivalence by measure, where it is not
     the measure's own. `options` has constructor arguments by agent, for all arms that give none, and `agent_settings`
-    has settings by agent. `rankings` name arms whose agents are ranked by who beats whom, by title.
+    has settings by agent. `rankings` name arms whose agents are ranked by who beats whom, by title. `predictions` are
+    published figures that the authors were not fitted to, `targets` those that they were.
     """
 
     about: str
@@ -118,6 +120,7 @@ class StudyDefinition(_Data):
     rankings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     published: tuple[Published, ...] = ()
     predictions: tuple[Prediction, ...] = ()
+    targets: tuple[Prediction, ...] = ()
 
     @model_validator(mode="after")
     def _check_measures(self) -> Self:

@@ -196,8 +196,9 @@ def results(name: str, definition: StudyDefinition, study: Study) -> str:
     differences = judged(outcomes, definition.contrasts, definition.margins)
     parts = [f"# {name}", definition.about, definition.question, _size(study), f"## {CONTRASTS}"]
     parts += [markdown(table) for table in contrast_tables(differences)] or [untested(definition.contrasts)]
-    if rows := prediction_rows(definition.predictions, outcomes):
-        parts += ["## Predictions", predictions_summary(rows), markdown(predictions_table(rows))]
+    for title, figures in (("Predictions", definition.predictions), ("Targets of the fit", definition.targets)):
+        if rows := prediction_rows(figures, outcomes):
+            parts += [f"## {title}", predictions_summary(rows), markdown(predictions_table(rows))]
     parts += _rankings(definition, outcomes)
     for title, runs in study.comparable().items():
         pairs = definition.compared(list(intervals(runs)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from kernel_gym.authors.apprentice.calibration.targets import load_targets
 from kernel_gym.experiments.runs.figures import RunOutcome, TaskOutcome
 from kernel_gym.experiments.studies import study_definition
 from kernel_gym.experiments.studies.predictions import prediction_rows, predictions_summary, predictions_table
@@ -73,6 +74,32 @@ def test_predictions_without_runs_are_left_out_and_the_table_says_hit_or_miss() 
     assert [line[-1] for line in table[1:]] == ["hit", "miss"]
     assert table[1][1] == "90%"
     assert predictions_summary(rows).startswith("1 of 2 published figures")
+
+
+def test_a_kernel_that_compiled_counts_where_that_is_the_measure() -> None:
+    tasks = {f"level1/{n}": TaskOutcome(compiled_at=4) if n < 50 else TaskOutcome() for n in range(100)}
+    reached = RunOutcome("a/value", 0, {}, (0.0,) * 30, tasks)
+    assert predicted(0.5, reached, of=["a/value"], measure="compiled")[2]
+    assert predicted(0.0, reached, of=["a/value"], measure="compiled", after=3)[:2] == (0.0, 0.0)
+    assert predicted(0.0, reached, of=["a/value"])[:2] == (0.0, 0.0)
+
+
+def test_the_summary_says_how_many_authors_there_are() -> None:
+    runs = [run("level1/value", 0, 89), run("level1/value", 1, 80), run("lambda-2/value", 0, 10)]
+    rows = prediction_rows(study_definition.load("predictions").predictions, runs)
+    assert "what 1 to 2 authors" in predictions_summary(rows)
+    assert [line[4] for line in predictions_table(rows)] == ["authors", "2", "1"]
+
+
+def test_the_memoryless_study_has_the_targets_of_the_fit() -> None:
+    agents = {"pass@k": "pass@k", "repair": "refinement"}
+    fitted = {
+        (f"{figure.suite}/{agents[figure.protocol]}", figure.attempts, figure.gate, figure.share)
+        for figure in load_targets("gpt-5.2").figures
+    }
+    targets = study_definition.load("memoryless").targets
+    assert {(row.of[0], row.after or 30, row.measure, row.published) for row in targets} == fitted
+    assert len(targets) == 16
 
 
 def test_every_predicted_contender_is_one_of_the_study() -> None:
