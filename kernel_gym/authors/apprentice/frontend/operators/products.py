@@ -108,7 +108,7 @@ def _convolution(
         filters, strides = _turned(weight, parts), [1] * directions
     else:
         source, filters = plan.padded(x, pads, pads, 0.0), _grouped(weight, parts)
-    if plan.expert and groups == 1 and all(step == 1 for step in spread(stride, directions)):
+    if plan.expert and groups == 1 and all(step == 1 for step in strides):
         total = tapped(plan, source, filters, hops)
     else:
         counts = [
