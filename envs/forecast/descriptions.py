@@ -323,8 +323,8 @@ class Descriptions:
         known = self._store.load(name)
         if known is None:
             lesson = "\n".join(self._experience(variant).text.splitlines()[1:])
-            pointed = np.flatnonzero(self._pointed(lesson, variant.verdict)).tolist()
-            known = {"facts": self.reader.packed(self.reader.read(lesson, code=False)), "pointed": pointed}
+            columns = np.flatnonzero(self._pointed(lesson, variant.verdict)).tolist()
+            known = {"facts": self.reader.packed(self.reader.read(lesson, code=False)), "pointed": columns}
             self._store.keep(name, known)
         pointed = np.zeros(len(self.reader.idioms), np.bool_)
         pointed[known["pointed"]] = True

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kernel_gym.agents.scoring import CandidateScorer
+from kernel_gym.agents.scoring import ILLEGAL, CandidateScorer
 from kernel_gym.authors.apprentice.forecast.measurements import PACKAGED
 from kernel_gym.envs.forecast.environment import ForecastVectorEnv
 from kernel_gym.envs.observation import Layout, Vector
@@ -191,7 +191,11 @@ def similarity_feasible(seen: Vector, mask: Vector, rng: np.random.Generator) ->
 
 
 def _scores(scorer: CandidateScorer, seen: Vector, mask: Vector) -> NDArray[np.float64]:
-    with torch.no_grad():
-        batch = {"observations": torch.as_tensor(seen), "action_mask": torch.as_tensor(mask)}
-        scores: NDArray[np.float64] = scorer.masked(batch)[0].double().numpy()
+    """Return the scores of all actions; where a single one is legal the network is not asked."""
+    scores: NDArray[np.float64] = np.where(mask > 0.5, 0.0, ILLEGAL)
+    rows = np.flatnonzero(mask.sum(axis=1) > 1.5)
+    if len(rows):
+        with torch.no_grad():
+            batch = {"observations": torch.as_tensor(seen[rows]), "action_mask": torch.as_tensor(mask[rows])}
+            scores[rows] = scorer.masked(batch)[0].double().numpy()
     return scores

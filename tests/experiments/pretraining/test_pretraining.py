@@ -89,6 +89,26 @@ def test_deciding_several_times_is_deciding_on_repeated_requests() -> None:
     assert len(set(map(str, several))) > 5
 
 
+def test_the_network_is_asked_only_where_there_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = Layout(4)
+    scorer = CandidateScorer(ScorerSizes.of(layout, 8, 1))
+    rng = np.random.default_rng(0)
+    seen = rng.random((3, layout.size)).astype(np.float32)
+    mask = np.array([[1, 0, 1, 0, 1], [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]], np.float32)
+    batch = {"observations": torch.as_tensor(seen), "action_mask": torch.as_tensor(mask)}
+    whole = scorer.masked(batch)[0].detach().numpy()
+    asked: list[int] = []
+    masked = scorer.masked
+    monkeypatch.setattr(scorer, "masked", lambda batch: asked.append(len(batch["action_mask"])) or masked(batch))
+    scores = rollouts._scores(scorer, seen, mask)
+    assert asked == [2]
+    assert np.allclose(scores[[0, 2]], whole[[0, 2]], rtol=1e-5)
+    actions, log_probabilities = rollouts.sampling(scorer)(seen, mask, rng)
+    assert actions[1] == 4
+    assert log_probabilities[1] == 0.0
+    assert mask[np.arange(3), actions].all()
+
+
 def test_batches_are_made_longest_first_and_returned_in_order(tmp_path: Path) -> None:
     class Recorder(ThreadPoolExecutor):
         asked: list[int]

@@ -124,6 +124,7 @@ class ForecastAuthor:
         self._drafted: dict[tuple[str, bytes], Schedule] = {}
         #: One object for each schedule, so that looking it up compares identities.
         self._schedules: dict[Schedule, Schedule] = {}
+        self._moved: dict[tuple[Schedule, int, int], Schedule] = {}
         self._scored: dict[tuple[str, Schedule, str], Numbers] = {}
         self._tried: dict[tuple[Schedule, Schedule], Flags] = {}
         self._prepare()
@@ -351,8 +352,12 @@ class ForecastAuthor:
             if far is None:
                 stream = named_stream(rng.root(request.number), f"far:{move.id}")
                 far = int(stream.integers(rung + 1, length))
-            schedule = move.at(schedule, far)
-        return self._schedules.setdefault(schedule, schedule)
+            key = (schedule, place, far)
+            if key not in self._moved:
+                changed = move.at(schedule, far)
+                self._moved[key] = self._schedules.setdefault(changed, changed)
+            schedule = self._moved[key]
+        return schedule
 
     def _scores(self, request: ForecastRequest) -> Numbers:
         """Return the score of each move from a start point, without the context's part; -inf if it is impossible."""
