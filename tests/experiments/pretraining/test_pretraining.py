@@ -97,9 +97,13 @@ def test_the_network_is_asked_only_where_there_is_a_choice(monkeypatch: pytest.M
     mask = np.array([[1, 0, 1, 0, 1], [0, 0, 0, 0, 1], [1, 1, 1, 1, 0]], np.float32)
     batch = {"observations": torch.as_tensor(seen), "action_mask": torch.as_tensor(mask)}
     whole = scorer.masked(batch)[0].detach().numpy()
-    asked: list[int] = []
-    masked = scorer.masked
-    monkeypatch.setattr(scorer, "masked", lambda batch: asked.append(len(batch["action_mask"])) or masked(batch))
+    asked, masked = list[int](), scorer.masked
+
+    def counted(batch: Any) -> Any:
+        asked.append(len(batch["action_mask"]))
+        return masked(batch)
+
+    monkeypatch.setattr(scorer, "masked", counted)
     scores = rollouts._scores(scorer, seen, mask)
     assert asked == [2]
     assert np.allclose(scores[[0, 2]], whole[[0, 2]], rtol=1e-5)
