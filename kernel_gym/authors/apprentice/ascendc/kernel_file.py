@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
+from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
@@ -21,6 +22,8 @@ from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoi
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import (
     Either,
+    ExpertLaunch,
+    Interleave,
     Launch,
     Lookup,
     Pieces,
@@ -61,6 +64,7 @@ _ROLES = {
     "Windows": "Puts the windows of the convolution side by side, as columns for the product.",
     "Matmul": "Multiplies on the cube unit.",
     "Taps": "Multiplies on the cube unit, tap by tap of the window.",
+    "Interleave": "Puts the phases of the transposed convolution between each other.",
     "Fill": "Fills a tensor, parts of which are then written.",
     "Lookup": "Copies from the places that the indices name.",
     "Scatter": "Copies to the places that the indices name.",
@@ -86,7 +90,7 @@ MANY = 40
 class _Part:
     """Stages that are launched one after another, repeated for pieces of a batch if `pieces` is set."""
 
-    stages: list[Launch]
+    stages: list[Launch | ExpertLaunch]
     pieces: Pieces | None = None
     writers: list[StageWriter] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
@@ -137,7 +141,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
     sized = any("AtLeast(" in buffer.elements for buffer in plan.buffers)
-    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if joints or sized else [])]
+    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and total > 1) or sized else [])]
     helpers += [BLOCKS] if expert and cube else []
     texts = [*helpers, *classes] if total > MANY else [*classes, *helpers]
     for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *texts):
@@ -196,13 +200,13 @@ def _headed(role: str, text: str) -> str:
     return f"// {_ROLES[role]}\n{text}" if role in _ROLES else text
 
 
-def _role(stage: Launch, part: _Part) -> str:
+def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
     """Return what a stage does, as a part of its name."""
     match stage:
         case Product():
             return "Matmul"
-        case Taps():
-            return "Taps"
+        case Taps() | Interleave():
+            return type(stage).__name__
         case Scan():
             return "Scan"
         case Lookup() | Scatter():
@@ -217,7 +221,7 @@ def _prefix(plan: Plan) -> str:
 
 
 def _writer(
-    plan: Plan, nest: Launch, schedule: Schedule, spelling: SpellingChoice, prefix: str, expert: bool
+    plan: Plan, nest: Launch | ExpertLaunch, schedule: Schedule, spelling: SpellingChoice, prefix: str, expert: bool
 ) -> StageWriter:
     if isinstance(nest, Scan):
         return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, spelling, prefix)
@@ -227,6 +231,8 @@ def _writer(
         return (EvenProductWriter if expert else ProductWriter)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Taps):
         return TapsWriter(plan, nest, schedule, spelling, prefix)
+    if isinstance(nest, Interleave):
+        return InterleaveWriter(plan, nest, schedule, spelling, prefix)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
         writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
         return writer(plan, nest, schedule, spelling, prefix)

@@ -115,6 +115,8 @@ class Nest:
     longest: int = 0
     elements: int = 0
     longest_at_edges: int = 0
+    #: True if no other stage writes where this one does.
+    apart: bool = False
 
     @property
     def longest_anywhere(self) -> int:
@@ -226,12 +228,23 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Taps:
-    """A convolution of stride 1 as sums of products on the cube unit, one for each row of the window.
+class Phase:
+    """A part of a convolution: products over `k` rows of the source, of which the results are added up.
 
-    The source holds rows of `pitch` elements, `k` of them for each of `batch` samples: every channel, shifted by each
-    place along a row of the window. A product multiplies filters (m, k) by `n` columns of these rows. `taps` holds
-    (count, step) for the other directions: a product for every combination, whose columns begin that much later.
+    `taps` holds for each product the first element of its filters and of its columns.
+    """
+
+    k: str
+    taps: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Taps:
+    """A convolution as sums of products on the cube unit, without gathered windows.
+
+    The source holds `depth` rows of `pitch` elements for each of `batch` samples: every channel, shifted by each place
+    along a row of the window. A product multiplies filters (m, k) by `n` columns of k such rows. A transposed
+    convolution has a phase for each remainder of the positions divided by the strides.
     """
 
     name: str
@@ -241,9 +254,32 @@ class Taps:
     batch: str
     m: str
     n: str
-    k: str
+    depth: str
     pitch: str
-    taps: tuple[tuple[str, str], ...] = ()
+    phases: tuple[Phase, ...]
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Interleave:
+    """Puts the phases of a transposed convolution between each other.
+
+    Each of `count` results has planes of lines of elements. `strides` has the number of phases along each of these
+    three directions, `crops` how many of the positions come before the first result, and `extents` the results.
+    `lengths` has the positions of a phase. Parts of the source follow each other at `pitches` (phase, result, plane,
+    line), those of the target at `places` (result, plane, line).
+    """
+
+    name: str
+    source: str
+    target: str
+    count: str
+    strides: tuple[int, ...]
+    crops: tuple[int, ...]
+    lengths: tuple[str, ...]
+    extents: tuple[str, ...]
+    pitches: tuple[str, ...]
+    places: tuple[str, ...]
     longest: int = 0
 
 
@@ -276,11 +312,13 @@ class Either:
 
 
 #: A stage that is one launch.
-Launch = Nest | Scan | Lookup | Scatter | Product | Taps
-Stage = Launch | Pieces | Either
+Launch = Nest | Scan | Lookup | Scatter | Product
+#: A stage that only an expert writes.
+ExpertLaunch = Taps | Interleave
+Stage = Launch | ExpertLaunch | Pieces | Either
 
 
-def work_condition(stage: Launch) -> str:
+def work_condition(stage: Launch | ExpertLaunch) -> str:
     """Return the host's condition that a stage has work to do; empty if it always has.
 
     All but one element of a dimension are none where the dimension is 1.
@@ -291,7 +329,7 @@ def work_condition(stage: Launch) -> str:
             extents = [text for name, text in stage.fields if name in loops]
         case Product():
             extents = [stage.batch, stage.m, stage.n, stage.k]
-        case Taps():
+        case Taps() | Interleave():
             extents = []  # a window that does not fit anywhere is no task
         case _:
             extents = [text for _, text in stage.fields]

@@ -9,6 +9,7 @@ from typing import Any
 from kernel_gym.authors.apprentice.frontend.plan import (
     Access,
     Either,
+    Interleave,
     Lookup,
     Pieces,
     Plan,
@@ -84,7 +85,7 @@ def touched(stage: Any) -> set[str]:
             return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
         case Product():
             return {stage.left.buffer, stage.right.buffer, stage.target}
-        case Scan():
+        case Scan() | Interleave():
             return {stage.source, stage.target}
         case Taps():
             return {stage.filters, stage.source, stage.target}
@@ -106,7 +107,7 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
     if isinstance(stage, Product):
         left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
         return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
-    if isinstance(stage, Scan):
+    if isinstance(stage, Scan | Interleave):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import Launch, Nest
+from kernel_gym.authors.apprentice.frontend.plan import ExpertLaunch, Launch, Nest
 from kernel_gym.authors.apprentice.frontend.workspace import touched
 
 
@@ -21,7 +21,7 @@ class Joint:
     """
 
     prefix: str
-    stages: Sequence[Launch]
+    stages: Sequence[Launch | ExpertLaunch]
     writers: Sequence[StageWriter]
     multiplies: bool
     vector_only: bool
@@ -67,10 +67,11 @@ class Joint:
         waits, read, written = list[bool](), set[str](), set[str]()
         for stage in self.stages:
             uses, own = touched(stage), _written(stage)
-            waits.append(bool(uses & written or own & read))
+            apart = own if isinstance(stage, Nest) and stage.apart else set[str]()
+            waits.append(bool((uses - apart) & written or own & read))
             if waits[-1]:
                 read, written = set(), set()
-            read, written = read | uses, written | own
+            read, written = read | (uses - own), written | own
         return waits
 
     def launch(self, code: CodeWriter) -> None:
@@ -86,5 +87,5 @@ class Joint:
             code.add(wrapped(f"{self.kernel}<<<{blocks}, nullptr, stream>>>(", arguments, ");"))
 
 
-def _written(stage: Launch) -> set[str]:
+def _written(stage: Launch | ExpertLaunch) -> set[str]:
     return {store.access.buffer for store in stage.stores} if isinstance(stage, Nest) else {stage.target}

@@ -112,18 +112,24 @@ class TapsWriter(StageWriter):
 
     def fields(self) -> list[tuple[str, str]]:
         stage = self.stage
-        sizes = [("m", stage.m), ("n", stage.n), ("k", stage.k), ("batch", stage.batch), ("pitch", stage.pitch)]
-        return sizes + [(f"{name}{n}", tap[i]) for n, tap in enumerate(stage.taps) for i, name in enumerate(_TAP)]
+        names = ("m", "n", "depth", "batch", "pitch")
+        return [(name, getattr(stage, name)) for name in names]
 
     def tile_fields(self) -> tuple[str, ...]:
-        return ("rowBlocks", "columnBlocks", "units")
+        taps, phases = sum(len(phase.taps) for phase in self.stage.phases), len(self.stage.phases)
+        return (
+            "rowBlocks",
+            "columnBlocks",
+            "units",
+            *(f"{name}[{phases}]" for name in ("k", "begin", "end")),
+            *(f"{name}[{taps}]" for name in _TAP),
+        )
 
     def struct_lines(self) -> list[str]:
         return [*super().struct_lines(), "    TCubeTiling cube;"]
 
     def init_lines(self) -> None:
         self.code.add("REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &t.cube);")
-        self.code.add("mm.SetOrgShape(t.m, t.pitch, t.k, t.k, t.pitch);")
 
     def members(self) -> None:
         super().members()
@@ -132,43 +138,41 @@ class TapsWriter(StageWriter):
 
     def process(self) -> None:
         add, stage = self.code.add, self.stage
-        taps = " * ".join(f"t.taps{n}" for n in range(len(stage.taps))) or "1"
         with self.code.function("__aicore__ inline void Process()"):
-            add(*_FIRST, f"const uint32_t taps = {taps};")
+            add(*_FIRST)
             with self.code.block(_LOOP):
-                add(*_PLACE, _EXTENT)
-                with self.code.block("for (uint32_t tap = 0; tap < taps; ++tap)"):
-                    add(f"mm.SetTensorA({stage.filters}Gm[(tap * t.m + row) * t.k]);")
-                    add(f"mm.SetTensorB({stage.source}Gm[which * t.k * t.pitch + column{self._later()}]);")
-                    add(
-                        f"mm.IterateAll({stage.target}Gm[(which * t.m + row) * t.pitch + column], tap > 0);",
-                        "mm.End();",
-                    )
-
-    def _later(self) -> str:
-        """Return by how many elements the columns of a tap begin later."""
-        match len(self.stage.taps):
-            case 0:
-                return ""
-            case 1:
-                return " + tap * t.step0"
-        return " + tap / t.taps1 * t.step0 + tap % t.taps1 * t.step1"
+                add(*_PLACE)
+                add("const uint32_t sample = which % t.batch, phase = which / t.batch, k = t.k[phase];")
+                add("mm.SetOrgShape(t.m, t.pitch, k, k, t.pitch);", _EXTENT.replace("t.k", "k"))
+                with self.code.block("for (uint32_t tap = t.begin[phase]; tap < t.end[phase]; ++tap)"):
+                    add(f"mm.SetTensorA({stage.filters}Gm[t.filter[tap] + row * k]);")
+                    add(f"mm.SetTensorB({stage.source}Gm[sample * t.depth * t.pitch + t.later[tap] + column]);")
+                    target = f"{stage.target}Gm[(which * t.m + row) * t.pitch + column]"
+                    add(f"mm.IterateAll({target}, tap > t.begin[phase]);", "mm.End();")
 
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
-        _count_units(code)
+        end = 0
+        for number, phase in enumerate(self.stage.phases):
+            for n, values in enumerate(phase.taps, end):
+                code.add(*(f"t.{name}[{n}] = {text};" for name, text in zip(_TAP, values, strict=True)))
+            code.add(f"t.begin[{number}] = {end};", f"t.end[{number}] = {end + len(phase.taps)};")
+            code.add(f"t.k[{number}] = {phase.k};")
+            end += len(phase.taps)
+        longest = max(range(len(self.stage.phases)), key=lambda number: len(self.stage.phases[number].taps))
+        _count_units(code, f"t.k[{longest}]", f"{len(self.stage.phases)} * t.batch")
         _call(self, code)
 
 
-#: The fields of a tap's count and step.
-_TAP = ("taps", "step")
+#: The fields of a tap: where its filters begin, and its columns.
+_TAP = ("filter", "later")
 
 
-def _count_units(code: CodeWriter) -> None:
-    code.add("EvenBlocks(t.cube, t.m, t.n, t.k, t.batch);")
+def _count_units(code: CodeWriter, k: str = "t.k", batch: str = "t.batch") -> None:
+    code.add(f"EvenBlocks(t.cube, t.m, t.n, {k}, {batch});")
     code.add("t.rowBlocks = (t.m + t.cube.singleCoreM - 1) / t.cube.singleCoreM;")
     code.add("t.columnBlocks = (t.n + t.cube.singleCoreN - 1) / t.cube.singleCoreN;")
-    code.add("t.units = t.batch * t.rowBlocks * t.columnBlocks;")
+    code.add(f"t.units = {batch} * t.rowBlocks * t.columnBlocks;")
 
 
 def _call(writer: StageWriter, code: CodeWriter) -> None:

@@ -99,25 +99,35 @@ def _convolution(
 ) -> Value:  # fmt: skip
     directions = len(x.shape) - 2
     strides, pads, hops = (spread(setting, directions) for setting in (stride, padding, dilation))
+    extra = spread(output_padding, directions)
+    total = None
+    if plan.expert and groups == 1:
+        total = tapped(plan, x, weight, transposed, list(zip(strides, pads, hops, extra, strict=True)))
+    if total is None:
+        total = _by_windows(plan, x, weight, strides, pads, hops, transposed, extra, groups)
+    return total if bias is None else apply(plan, "add", total, reorder(bias, (0,) + (None,) * directions))
+
+
+def _by_windows(
+    plan: PlanBuilder, x: Value, weight: Tensor, strides: list[int], pads: list[int], hops: list[int],
+    transposed: bool, extra: list[int], groups: int,
+) -> Tensor:  # fmt: skip
+    """Add the stages of a convolution that gathers its windows."""
     kernel = weight.shape[2:]
     # One channel to a filter at every case: there are as many groups as channels, however many these are.
     depthwise = not transposed and groups > 1 and weight.shape[1] == 1
     parts = x.shape[1] if depthwise else size(groups)
     if transposed:
-        source = _spread_out(plan, x, kernel, strides, pads, hops, spread(output_padding, directions))
-        filters, strides = _turned(weight, parts), [1] * directions
+        source = _spread_out(plan, x, kernel, strides, pads, hops, extra)
+        filters, strides = _turned(weight, parts), [1] * len(kernel)
     else:
         source, filters = plan.padded(x, pads, pads, 0.0), _grouped(weight, parts)
-    if plan.expert and groups == 1 and all(step == 1 for step in strides):
-        total = tapped(plan, source, filters, hops)
-    else:
-        counts = [
-            window_count(plan, extent, k, step, hop)
-            for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
-        ]
-        view = windows(plan, source, kernel, strides, hops, counts)
-        total = _convolve(plan, view, filters, strides)
-    return total if bias is None else apply(plan, "add", total, reorder(bias, (0,) + (None,) * directions))
+    counts = [
+        window_count(plan, extent, k, step, hop)
+        for extent, k, step, hop in zip(source.shape[2:], kernel, strides, hops, strict=True)
+    ]
+    view = windows(plan, source, kernel, strides, hops, counts)
+    return _convolve(plan, view, filters, strides)
 
 
 def _convolve(plan: PlanBuilder, view: Tensor, filters: Tensor, strides: list[int]) -> Tensor:
