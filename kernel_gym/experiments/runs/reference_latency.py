@@ -78,7 +78,8 @@ def floor_us(task: Task, device: Any) -> float:
     floor: float = device.floor_us(instance.signature)
     for bound in ("roofline_us", "compute_us"):
         if hasattr(device, bound):
-            return max(floor, getattr(device, bound)(instance.signature, instance.work()))
+            floor = max(floor, getattr(device, bound)(instance.signature, instance.work()))
+            break
     return floor
 
 

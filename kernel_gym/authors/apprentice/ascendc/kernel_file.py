@@ -160,15 +160,16 @@ def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
         else:
             runs[-1].append(part)
     runs = [run for run in runs if len(run) > 1]
+    joints = []
     for number, run in enumerate(runs, 1):
-        stages, writers = ([item for part in run for item in getattr(part, name)] for name in ("stages", "writers"))
+        stages = [stage for part in run for stage in part.stages]
+        writers = [writer for part in run for writer in part.writers]
         multiplies = any(isinstance(stage, Product | Taps) for stage in stages)
-        joint = Joint(
-            f"{prefix}{number if len(runs) > 1 else ''}", stages, writers, multiplies, cube and not multiplies
-        )
+        name = f"{prefix}{number if len(runs) > 1 else ''}"
+        joints.append(Joint(name, stages, writers, multiplies, vector_only=cube and not multiplies))
         for part in run:
-            part.joint = joint
-    return [joint for run in runs if (joint := run[0].joint) is not None]
+            part.joint = joints[-1]
+    return joints
 
 
 def _classes(parts: list[_Part], total: int) -> list[str]:

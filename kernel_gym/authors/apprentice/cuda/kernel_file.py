@@ -17,6 +17,7 @@ from kernel_gym.authors.apprentice.cuda.stage import StageWriter
 from kernel_gym.authors.apprentice.cuda.steps import CTYPES, HALVES
 from kernel_gym.authors.apprentice.frontend.plan import (
     Either,
+    Interleave,
     Launch,
     Lookup,
     Pieces,
@@ -25,6 +26,8 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scan,
     Scatter,
     Stage,
+    Taps,
+    Unsupported,
     work_condition,
 )
 
@@ -109,6 +112,8 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():
             return [_Part(list(stage.stages), stage)]
+    if isinstance(stage, Taps | Interleave):
+        raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
 
 
