@@ -26,7 +26,7 @@ from kernel_gym.hardware.ascend.halves import halves
 from kernel_gym.hardware.ascend.health import Quarantine
 from kernel_gym.hardware.ascend.toolkit import Cann
 from kernel_gym.hardware.ascend.worker import answer
-from kernel_gym.hardware.device import Clocked, Device, Inputs
+from kernel_gym.hardware.device import Clocked, Device, Inputs, PackedBuild
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.calls import Hang
 from kernel_gym.hardware.host.launches import kernels_in
@@ -172,6 +172,19 @@ def test_the_npu_is_a_device_with_a_clock() -> None:
 def test_a_kernel_is_built_run_and_timed(stand_in: Ascend) -> None:
     arguments = inputs()
     run = stand_in.run(built(stand_in), arguments)
+    assert run.status == "ok", run.fault
+    assert arguments.values is not None
+    np.testing.assert_array_equal(run.outputs[0], arguments.values[0] + arguments.values[1])
+
+
+def test_a_kernel_that_another_machine_compiled_is_run(stand_in: Ascend) -> None:
+    other = stand_in.fork()
+    build = built(other)
+    packed = PackedBuild.of(build, other.identity())
+    other.close()
+    assert not build.artifact.exists()
+    arguments = inputs()
+    run = stand_in.run(stand_in.unpack(packed), arguments)
     assert run.status == "ok", run.fault
     assert arguments.values is not None
     np.testing.assert_array_equal(run.outputs[0], arguments.values[0] + arguments.values[1])
