@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -9,7 +11,11 @@ from importlib import import_module, resources
 from typing import Any
 
 import pytest
+import requests
 import yaml
+from code_blocks import blocks
+from python_process import PythonProcess, run_python
+from repository import ROOT
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice.author import oracle
@@ -19,6 +25,8 @@ pytest.importorskip("openenv.core", reason="needs the extra openenv")
 uvicorn = pytest.importorskip("uvicorn")
 
 from kernel_gym.integrations.openenv import KernelAction, KernelWritingClient, make_app  # noqa: E402
+
+PAGE = ROOT / "docs" / "guides" / "train-models.md"
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +85,36 @@ def test_the_manifest_names_the_application() -> None:
     manifest = yaml.safe_load(resources.files("kernel_gym.integrations").joinpath("openenv.yaml").read_text())
     module, _, name = manifest["app"].partition(":")
     assert import_module(module).__getattr__(name).routes
+
+
+def test_the_commands_of_the_page_work() -> None:
+    """The server's command line, and the client's code with whatever the installed version of the package needs."""
+    server, client = (block.code for block in blocks(PAGE) if not block.language and "openenv" in block.code)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    words = shlex.split(server.splitlines()[-1].replace("8000", port))
+    command = words.index("uvicorn")
+    settings = dict(word.split("=") for word in words[:command])
+    assert set(settings) == {"KERNEL_GYM_SUITE", "KERNEL_GYM_BUDGET"}
+    process = PythonProcess("-m", *words[command:], environment=settings)
+    try:
+        while not answers(f"http://127.0.0.1:{port}/health"):
+            assert process.returncode is None, process.communicate()
+            time.sleep(0.1)
+        connect = ") as env:"
+        assert client.count(connect) == 1
+        if hasattr(KernelWritingClient, "sync"):
+            client = client.replace(connect, ").sync() as env:")
+        done = run_python("-c", client.replace("8000", port))
+    finally:
+        process.kill()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("-1.0 uncompilable")
+
+
+def answers(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=5).ok
+    except requests.ConnectionError:
+        return False
