@@ -38,6 +38,7 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)  # xdist is not in every environment that tests run in
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores: tests wait for processes and servers that they start."""
     return len(os.sched_getaffinity(0)) + 1

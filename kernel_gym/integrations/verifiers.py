@@ -5,7 +5,8 @@
 
     __all__ = ["KernelTaskset"]
 
-    PYTHONPATH=. vf-eval kernels --env.taskset.suite level1 --model NAME
+    PYTHONPATH=. vf-eval kernels --env.taskset.suite level1 --model NAME \\
+        --env.agent.harness.id null --env.agent.runtime.type subprocess --no-push
 
 The settings of `KernelTaskset` stand under `env.taskset`, those of its judge under `env.taskset.task`. Needs the extra
 `verifiers`, in an environment of its own: the package needs another version of `openai` than `constraints.txt` names.
@@ -20,6 +21,7 @@ from functools import cache
 from typing import Any
 
 import verifiers.v1 as vf
+from pydantic import Field
 
 from kernel_gym import plugins, suites
 from kernel_gym.authors.model.answer import kernel_source
@@ -102,7 +104,7 @@ class KernelTasksetConfig(vf.TasksetConfig):
     """Which tasks there are: a suite or some of its tasks, and about how many tokens a prompt may have."""
 
     suite: str = "level1"
-    tasks: tuple[str, ...] = ()
+    tasks: list[str] = Field(default_factory=list)  # the commands of the package fill lists only
     tokens: int = 8192
     task: JudgeConfig = JudgeConfig()
 

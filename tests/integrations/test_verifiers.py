@@ -6,10 +6,18 @@ Run by `make test-verifiers`, in an environment of its own.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from code_blocks import blocks
+from model_server import serving, streaming
+from repository import ROOT
 
 vf = pytest.importorskip("verifiers.v1", reason="needs the extra verifiers, in an environment of its own")
 
@@ -86,3 +94,24 @@ def test_a_failure_of_the_infrastructure_is_no_reward(taskset: Any, monkeypatch:
 def test_validation_judges_the_oracle(taskset: Any) -> None:
     relu, _ = taskset
     assert asyncio.run(relu.validate(None)) is True
+
+
+def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
+    """A model behind a real server is asked by the package's own command, and its kernel is judged."""
+    page = blocks(ROOT / "docs" / "guides" / "train-models.md")
+    (module,) = (block for block in page if block.title)
+    (command,) = (line for block in page for line in block.commands if "vf-eval" in line)
+    (tmp_path / module.title).write_text(module.code)
+    with serving(streaming(f"```cpp\n{oracle(RELU).source}\n```", piece=400)) as server:
+        words = shlex.split(command.replace("https://HOST/v1", server.url).replace("NAME", "m"))
+        assert words[:2] == ["PYTHONPATH=.", ".venv-verifiers/bin/vf-eval"]
+        program = Path(sys.executable).with_name("vf-eval")
+        variables = os.environ | {"PYTHONPATH": ".", "OPENAI_API_KEY": "none", "KERNEL_GYM_CACHE": str(tmp_path)}
+        done = subprocess.run(
+            [program, *words[2:]], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (traces,) = (tmp_path / "outputs").rglob("traces.jsonl")
+    (episode,) = map(json.loads, traces.read_text().splitlines())
+    assert episode["errors"] == []
+    assert [trace["rewards"] for trace in episode["traces"]] == [{"kernel": {"score": 1.0, "weight": 1.0}}]

@@ -3,6 +3,7 @@
 import configparser
 from pathlib import Path, PurePosixPath
 
+from python_process import run_python
 from repository import ROOT
 
 FOLDERS = {"kernel_gym": "kernel_gym"} | {f: f"kernel_gym.{f}" for f in ("envs", "agents", "memory", "hardware")}
@@ -39,3 +40,9 @@ def test_every_data_file_is_carried() -> None:
                        for pattern in patterns.get(owner[0], [])):  # fmt: skip
                 missing.append(str(file.relative_to(ROOT)))
     assert not missing
+
+
+def test_the_tests_run_where_xdist_is_not_installed() -> None:
+    """As in the environment that `make test-verifiers` makes."""
+    done = run_python("-m", "pytest", "-p", "no:xdist", "--collect-only", Path(__file__))
+    assert done.returncode == 0, done.stderr

@@ -52,6 +52,10 @@ def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
     with served(serve, port) as service:
         run = run_python("-m", "kernel_gym", *train, cwd=tmp_path)
         assert run.returncode == 0, run.stderr
+        (code,) = (block.code for block in blocks(PAGE) if block.language == "python")
+        (tmp_path / "relu.asc").write_text("not a kernel")
+        asked = run_python("-c", code.replace("8100", str(port)), cwd=tmp_path)
+        assert asked.stdout.startswith("line 1: "), asked.stderr
         figures = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
         assert sum(float(value) for value in re.findall(r"verdicts_total{.*} (.*)", figures)) >= 1
         os.kill(service.pid, signal.SIGINT)
