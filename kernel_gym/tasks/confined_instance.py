@@ -87,9 +87,9 @@ class ConfinedInstance:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
         return self._call("work")[0].work
 
-    def graph(self) -> Graph:
-        """Return the module's graph of core ATen operators as plain data."""
-        response, _ = self._call("graph", seconds=EVALUATE_SECONDS)
+    def graph(self, *, layers: bool = False) -> Graph:
+        """Return the module's graph of core ATen operators as plain data; `layers` keeps recurrent layers whole."""
+        response, _ = self._call("layers" if layers else "graph", seconds=EVALUATE_SECONDS)
         if response.graph is None:
             raise TaskError("the confined process answered without a graph")
         return response.graph

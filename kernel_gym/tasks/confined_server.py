@@ -83,8 +83,8 @@ def _call(
         case "run_example":
             instance.run_example()
             return Response(), []
-        case "graph":
-            return Response(graph=instance.graph()), []
+        case "graph" | "layers":
+            return Response(graph=instance.graph(layers=request.method == "layers")), []
         case "fixed_inputs":
             fixed = instance.fixed_inputs()
             return Response(positions=list(fixed)), list(fixed.values())

@@ -19,27 +19,37 @@ from kernel_gym.tasks.value_domains import OnHost
 
 # torch's own copying of a tree spec uses a deprecated part of torch; a user can do nothing about it.
 warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
+# Recurrent layers hold their weights in a list as well.
+warnings.filterwarnings("ignore", message=r"The tensor attributes? .*assigned during export", category=UserWarning)
 
 #: Export replaces entries of torch's dispatch tables while it runs, and fake tensors read them: one thread at a time.
 TRACING = RLock()
 
 #: Operators that stay whole: what they compute is clearer than the indices that torch would compute it by.
 KEPT = ("aten.upsample_", "aten._upsample_", "aten.grid_sampler")
+#: Layers that torch computes step by step; their graph has as many calls as there are steps.
+RECURRENT = ("aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input")
 
 
 def export_module(
-    model: torch.nn.Module, arguments: tuple[object, ...], *, dynamic: bool = False, decomposed: bool = True
+    model: torch.nn.Module,
+    arguments: tuple[object, ...],
+    *,
+    dynamic: bool = False,
+    decomposed: bool = True,
+    layers: bool = False,
 ) -> ExportedProgram:
     """Export a module to an ATen graph.
 
     `dynamic` lets torch find out which dimensions may vary (`Dim.AUTO`). `decomposed` reduces the graph to core
-    operators; otherwise it has the operators that the module calls.
+    operators; otherwise it has the operators that the module calls. `layers` keeps recurrent layers whole.
     """
     shapes = _free_shapes(arguments) if dynamic else None
     try:
         with TRACING, OnHost(), torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
-            return cast(ExportedProgram, program.run_decompositions(decompositions())) if decomposed else program
+            rules = decompositions(KEPT + RECURRENT if layers else KEPT)
+            return cast(ExportedProgram, program.run_decompositions(rules)) if decomposed else program
     except GuardOnDataDependentSymNode as error:
         raise TaskError(data_dependent(error)) from error
     except Exception as error:
@@ -64,14 +74,14 @@ def lifted_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
     return constants
 
 
-@lru_cache(maxsize=1)
-def decompositions() -> dict[Any, Any]:
-    """Return the rules that reduce operators to core operators.
+@lru_cache(maxsize=2)
+def decompositions(kept: tuple[str, ...] = KEPT) -> dict[Any, Any]:
+    """Return the rules that reduce operators to core operators, but for those that are `kept`.
 
     Built once: torch otherwise builds the whole table for every module, which costs more than the export.
     """
     table: Any = torch.export.default_decompositions()
-    return {operator: rule for operator, rule in table.items() if not str(operator).startswith(KEPT)}
+    return {operator: rule for operator, rule in table.items() if not str(operator).startswith(kept)}
 
 
 def _free_shapes(arguments: tuple[object, ...]) -> Any:

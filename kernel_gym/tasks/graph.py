@@ -66,12 +66,21 @@ class Call:
 
 @dataclass(frozen=True)
 class Graph:
-    """The calls of a module in order. `outputs` are names with their tensors, `state` the names of `state_dict()`."""
+    """The calls of a module in order.
+
+    Args:
+        inputs: The arguments, the state and the constants.
+        calls: The calls.
+        outputs: The names of the outputs with their tensors.
+        state: The names of `state_dict()`.
+        ints: The whole numbers among the constructor's and the forward's arguments, as a kernel receives them.
+    """
 
     inputs: tuple[GraphInput, ...]
     calls: tuple[Call, ...]
     outputs: tuple[tuple[str, TensorSpec | None], ...]
     state: tuple[str, ...]
+    ints: tuple[int, ...] = ()
 
     def operators(self) -> tuple[str, ...]:
         """Return the distinct operators in the order of their first calls."""

@@ -159,20 +159,20 @@ class ModuleInstance:
         with _BUILDING, self._mode:
             return self._build(), self._arguments
 
-    def export(self, *, dynamic: bool = False, decomposed: bool = True) -> ExportedProgram:
+    def export(self, *, dynamic: bool = False, decomposed: bool = True, layers: bool = False) -> ExportedProgram:
         """Export the module to an ATen graph, see `export_module`. The timing case is exported from fake tensors."""
         if self.case.role == "timing":
             with self._draws():
-                return export_module(*self.fake(), dynamic=dynamic, decomposed=decomposed)
+                return export_module(*self.fake(), dynamic=dynamic, decomposed=decomposed, layers=layers)
         # A copy: forward() may keep something in its module, and exporting runs it.
         model, arguments = copy.deepcopy(self.model()), self.example_arguments()
         with self._draws():
-            return export_module(model, arguments, dynamic=dynamic, decomposed=decomposed)
+            return export_module(model, arguments, dynamic=dynamic, decomposed=decomposed, layers=layers)
 
-    def graph(self) -> Graph:
-        """Return the module's graph of core ATen operators as plain data."""
+    def graph(self, *, layers: bool = False) -> Graph:
+        """Return the module's graph of core ATen operators as plain data; `layers` keeps recurrent layers whole."""
         names = [spec.name for spec in self.signature.inputs if spec.origin == "argument"]
-        return graph_of(self.export(), self.signature.changes, names)
+        return replace(graph_of(self.export(layers=layers), self.signature.changes, names), ints=self.signature.ints)
 
     def draw(self) -> tuple[tuple[object, ...], Recorder]:
         """Return real arguments and the record of how they were drawn."""

@@ -19,7 +19,7 @@ from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
 #: Bytes of a message's text that are accepted; the graph of a large network has some megabytes.
 TEXT_LIMIT = 256 << 20
 
-Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "own_inputs", "work", "graph"]
+Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "own_inputs", "work", "graph", "layers"]
 
 _LENGTH = struct.Struct("<Q")
 

@@ -40,8 +40,8 @@ class Instance(Protocol):
     def work(self) -> int:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
 
-    def graph(self) -> Graph:
-        """Return the module's graph of core ATen operators as plain data."""
+    def graph(self, *, layers: bool = False) -> Graph:
+        """Return the module's graph of core ATen operators as plain data; `layers` keeps recurrent layers whole."""
 
     def run_example(self) -> object:
         """Run the module once on its own example; a TaskError says why it does not run."""

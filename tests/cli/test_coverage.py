@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from script import run_script
 
+from kernel_gym.experiments.analysis import file_coverage
 from kernel_gym.experiments.analysis.file_coverage import Coverage, as_csv, as_markdown
 
 GOOD = """
@@ -46,12 +47,22 @@ def test_the_csv_has_a_row_for_each_file():
     assert (rows[0]["latency_us"], rows[2]["feasible"]) == ("2.50", "")
 
 
+def test_a_fault_of_the_author_is_the_reason_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(task: object) -> None:
+        raise IndexError("list index out of range")
+
+    (tmp_path / "1_ReLU.py").write_text(GOOD)
+    monkeypatch.setattr(file_coverage, "oracle", fail)
+    result = file_coverage.cover(tmp_path / "1_ReLU.py", None)
+    assert (result.loads, result.oracle, result.reason) == (True, False, "IndexError: list index out of range")
+
+
 @pytest.mark.slow
 def test_the_command_counts_a_folder_and_goes_on(tmp_path: Path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "1_ReLU.py").write_text(GOOD)
-    (folder / "2_Sort.py").write_text(GOOD.replace("torch.relu(x)", "torch.sort(x)[0]"))
+    (folder / "2_Fourier.py").write_text(GOOD.replace("torch.relu(x)", "torch.fft.rfft(x).abs()"))
     (folder / "3_Broken.py").write_text("import torch_npu\n")
     arguments = [str(folder), "--trust", "--out", str(tmp_path / "out.jsonl"), "--csv", str(tmp_path / "out.csv")]
     first = run_script("suite", "coverage", *arguments)
@@ -59,7 +70,7 @@ def test_the_command_counts_a_folder_and_goes_on(tmp_path: Path):
     assert "another form, NPUKernelBench's" in first.stdout
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
     (tmp_path / "out.jsonl").write_text(
-        (tmp_path / "out.jsonl").read_text().replace("aten.sort.default", "said before")
+        (tmp_path / "out.jsonl").read_text().replace("aten._fft_r2c.default", "said before")
     )
     again = run_script("suite", "coverage", *arguments, "--json")
     assert [row["reason"] for row in json.loads(again.stdout)][1] == "said before"

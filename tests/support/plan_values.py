@@ -45,9 +45,11 @@ class PlanError(AssertionError):
     """Raised for a plan that reads what nothing wrote, or beyond a buffer."""
 
 
-def plan_outputs(plan: Plan, inputs: Sequence[torch.Tensor], *, cube: bool = True) -> list[Array]:
+def plan_outputs(
+    plan: Plan, inputs: Sequence[torch.Tensor], *, cube: bool = True, ints: Sequence[int] = ()
+) -> list[Array]:
     """Return the elements of a plan's outputs; `cube` chooses the products of matrices over those of vectors."""
-    return _Run(plan, inputs, cube).outputs()
+    return _Run(plan, inputs, cube, {"ints": ints}).outputs()
 
 
 @dataclass
@@ -246,4 +248,4 @@ class _NestRun:
 
 def _python(text: str) -> str:
     """Return arithmetic of C on whole numbers as Python."""
-    return re.sub(r"/", "//", text)
+    return re.sub(r"/", "//", text).replace("args->", "")

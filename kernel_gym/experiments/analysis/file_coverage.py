@@ -60,6 +60,8 @@ def cover(path: Path, verifier: Verifier | None, trust: bool = False) -> Coverag
         kernel = oracle(task)
     except (Unsupported, TaskError) as error:
         return Coverage(file, group, loads=True, reason=_line(error), flags=flags)
+    except Exception as error:  # a fault of the apprentice's, which must not end the other files
+        return Coverage(file, group, loads=True, reason=_line(f"{type(error).__name__}: {error}"), flags=flags)
     if verifier is None:
         return Coverage(file, group, loads=True, oracle=True, flags=flags)
     try:

@@ -62,6 +62,7 @@ __aicore__ inline float Smaller(float a, float b)
 """
 _ROLES = {
     "Windows": "Puts the windows of the convolution side by side, as columns for the product.",
+    "Step": "Computes one step of a recurrence.",
     "Matmul": "Multiplies on the cube unit.",
     "Taps": "Multiplies on the cube unit, tap by tap of the window.",
     "Interleave": "Puts the phases of the transposed convolution between each other.",
@@ -213,7 +214,7 @@ def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
         case Lookup() | Scatter():
             return type(stage).__name__
     if part.pieces:
-        return "Windows"
+        return part.pieces.role
     return "Reduce" if stage.reductions else "Map" if stage.loads else "Fill"
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import gcd
 from typing import Any
 
@@ -20,6 +21,8 @@ from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 
+#: Every step of a recurrent layer calls one of these.
+STEPPED = ("aten.sigmoid.default", "aten.tanh.default", "aten.relu.default")
 #: A size at an edge: a few more elements than a block of 64.
 LARGE = 66
 
@@ -59,10 +62,14 @@ def _read(task: Task, expert: bool) -> Plan | str:
     """Return the plan, or the reason why there is none."""
     signature = task.instance(task.public).signature
     name, names = task_identifier(task.name), [spec.name for spec in signature.inputs]
-    shapes = [tuple(spec.shape for spec in task.instance(case).signature.inputs) for case in task.cases]
+    shapes = [_shapes(task, case) for case in task.cases]
+    steady = _steady(task)
     try:
-        graph, twins = task.instance(task.public).graph(), _twins(task)
-        options: dict[str, Any] = {"steady": _steady(task), "edges": _edges(task, len(names))}
+        edges = _edges(task, len(names))
+        # The calls of recurrent layers follow the number of steps: where that varies, the layers stay whole.
+        layers = not steady and _steps_vary(task)
+        graph, twins = task.instance(task.public).graph(layers=layers), _twins(task, layers)
+        options: dict[str, Any] = {"steady": steady, "edges": edges}
         plan = read(graph, name, _title(task), shapes, twins, names, expert=expert, **options)
     except Unsupported as error:
         return str(error)
@@ -75,6 +82,14 @@ def _read(task: Task, expert: bool) -> Plan | str:
     except Unsupported:  # a value that is a view only as long as it is fused
         return plan
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
+
+
+def _steps_vary(task: Task) -> bool:
+    """Return whether the number of steps of a recurrent layer changes from case to case."""
+    if not re.search(r"\b(LSTM|GRU|RNN)\(", task.source):
+        return False
+    graphs = [task.instance(case).graph() for case in (task.public, *task.hidden)]
+    return len({sum(call.operator in STEPPED for call in graph.calls) for graph in graphs}) > 1
 
 
 def _steady(task: Task) -> bool:
@@ -95,14 +110,19 @@ def _edges(task: Task, inputs: int) -> list[Shapes]:
         case = Case("edge", "hidden", tuple((divisors | {name: large}).items()))
         if len(set(sizes)) > 1:
             with suppress(TaskError):
-                specs = task.instance(case).signature.inputs
-                shapes.append(tuple(spec.shape for spec in specs))
-    return [edge for edge in shapes if len(edge) == inputs]
+                shapes.append(_shapes(task, case))
+    return [edge for edge in shapes if len(edge.inputs) == inputs]
 
 
-def _twins(task: Task) -> list[Callable[[], Graph]]:
+def _shapes(task: Task, case: Case) -> Shapes:
+    signature = task.instance(case).signature
+    return Shapes(tuple(spec.shape for spec in signature.inputs), signature.ints)
+
+
+def _twins(task: Task, layers: bool) -> list[Callable[[], Graph]]:
     """Return what exports the module at the other cases: the hidden ones, at which most sizes differ, come first."""
-    return [lru_cache(maxsize=1)(task.instance(case).graph) for case in (*task.hidden, task.timing)]
+    graphs = (partial(task.instance(case).graph, layers=layers) for case in (*task.hidden, task.timing))
+    return [lru_cache(maxsize=1)(graph) for graph in graphs]
 
 
 def _title(task: Task) -> str:

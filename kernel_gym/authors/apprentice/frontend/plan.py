@@ -285,7 +285,7 @@ class Interleave:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Stages that the host repeats for pieces of a batch, because the workspace cannot hold the whole batch.
+    """Stages that the host repeats, for pieces of a batch that the workspace cannot hold whole or for steps.
 
     `loops` holds (variable, end, step) of the host's loops. `inside` holds the variables that are computed in the
     innermost one. `advance` says by how many elements each buffer's address moves.
@@ -297,6 +297,8 @@ class Pieces:
     advance: tuple[tuple[str, str], ...]
     stages: tuple[Nest | Product, ...]
     longest: int = 0
+    #: What its nests do, as a part of their names.
+    role: str = "Windows"
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isclose, prod
-from typing import Any
+from math import isclose, log, prod
+from typing import Any, NamedTuple
 
 from sympy import expand, sympify
 
@@ -32,12 +32,23 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
     size,
     sized_alone,
     sized_quotient,
+    sized_setting,
     sized_whole,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
 from kernel_gym.hardware.host.tensors import WORKSPACE_BYTES, WORKSPACE_FACTOR
 
-Shapes = tuple[tuple[int, ...], ...]
+
+class Shapes(NamedTuple):
+    """What a kernel knows of a case: the shapes of all inputs, and the whole numbers among its settings."""
+
+    inputs: tuple[tuple[int, ...], ...]
+    ints: tuple[int, ...] = ()
+
+
+def setting_name(place: int) -> str:
+    """Return a whole number among the settings as host code writes it."""
+    return f"args->ints[{place}]"
 
 
 @dataclass
@@ -72,9 +83,9 @@ class PlanBuilder:
 
     def input(self, name: str, index: int, extents: tuple[int, ...], dtype: str) -> Tensor:
         """Declare an input. A dimension that is 1 at every case is broadcast, so it becomes a literal 1."""
-        if any(index >= len(shapes) for shapes in self.cases):
+        if any(index >= len(shapes.inputs) for shapes in self.cases):
             raise Unsupported(f"Unsupported: the constant {name}, which not every case has")
-        shapes_seen = [extents, *(shapes[index] for shapes in self.cases)]
+        shapes_seen = [extents, *(shapes.inputs[index] for shapes in self.cases)]
         ones = [all(shape[axis] == 1 for shape in shapes_seen) for axis in range(len(extents))]
         shape = tuple(
             size(1) if ones[axis] else self.sizes.atom(f"{name}.shape[{axis}]", n) for axis, n in enumerate(extents)
@@ -82,6 +93,13 @@ class PlanBuilder:
         self._declare(name, dtype, "input", index, shape)
         self._inputs[name] = contiguous(name, shape, dtype)
         return self._inputs[name]
+
+    def settings(self, ints: Sequence[int]) -> None:
+        """Declare the whole numbers that change with the sizes; the others are literal in the graph."""
+        for place, number in enumerate(ints):
+            elsewhere = [shapes.ints[place] for shapes in self.cases if place < len(shapes.ints)]
+            if min((number, *elsewhere)) > 0 and any(other != number for other in elsewhere):
+                self.sizes.setting(setting_name(place), number)
 
     @cached_property
     def dimensions_at(self) -> list[dict[str, int]]:
@@ -92,7 +110,11 @@ class PlanBuilder:
         """Return the dimensions of all inputs by name at some cases, given by the shapes of the inputs."""
         inputs = [buffer for buffer in self.buffers if buffer.origin == "input"]
         places = {f"{b.name}.shape[{axis}]": (b.index, axis) for b in inputs for axis in range(b.rank)}
-        return [{name: shapes[i][axis] for name, (i, axis) in places.items()} for shapes in cases]
+        return [
+            {name: shapes.inputs[i][axis] for name, (i, axis) in places.items()}
+            | {setting_name(place): number for place, number in enumerate(shapes.ints)}
+            for shapes in cases
+        ]
 
     def one_or_size(self, extent: Size) -> Size:
         """Return a literal 1 for a size that is 1 at every case, since only that one is broadcast or dropped."""
@@ -257,13 +279,20 @@ class PlanBuilder:
 
         The number is `public` at the public case and one of `others` at each of the cases of `elsewhere`.
         """
-        number = self._rooted_size(public, others) or self._shifted_size(public, others) if as_value else None
+        ways = (self._rooted_size, self._shifted_size, self._logarithm_of_size) if as_value else ()
+        number = next((value for way in ways if (value := way(public, others)) is not None), None)
         if number is None and public == int(public):
-            whole = sized_whole(self.sizes, int(public), [int(n) for n in others], self.elsewhere)
+            whole = self._sized_whole(int(public), [int(n) for n in others])
             number = Extent((), "float32", whole) if as_value and whole is not None else whole
         if number is None:
             raise Unsupported(f"Unsupported: the number {public:.6g}, which changes with the sizes in an unknown way")
         return number
+
+    def _sized_whole(self, public: int, others: Sequence[int]) -> Size | None:
+        """Return a whole number as a size, or as a setting if no size fits."""
+        ways = (sized_whole, sized_setting)
+        sizes = (way(self.sizes, public, others, self.elsewhere) for way in ways)
+        return next((size for size in sizes if size is not None), None)
 
     def _rooted_size(self, public: float, others: Sequence[float]) -> Value | None:
         """Return a number as a factor times a size, or a product of two, or a root of it, or one over it."""
@@ -295,6 +324,17 @@ class PlanBuilder:
                 return Map((), "float32", "add", (value, shift))
         return None
 
+    def _logarithm_of_size(self, public: float, others: Sequence[float]) -> Value | None:
+        """Return a number as a factor times the logarithm of a size."""
+        for parts, extents in candidates(self.sizes, self.elsewhere):
+            if min(extents) < 2:
+                continue
+            factors = [n / log(extent) for n, extent in zip((public, *others), extents, strict=True)]
+            if all(isclose(factor, factors[0], rel_tol=1e-6) for factor in factors):
+                value = Map((), "float32", "log", (Extent((), "float32", product(parts)),))
+                return value if isclose(factors[0], 1.0, rel_tol=1e-6) else self._times(value, factors[0])
+        return None
+
     def _times(self, value: Value, factor: float, idiom: str = "") -> Value:
         return Map((), "float32", "mul", (value, factor), idiom)
 
@@ -302,6 +342,8 @@ class PlanBuilder:
         """Return the value with another shape, given as numbers at the public case; -1 takes what is left."""
         rest = self.sizes.value(product(value.shape)) // prod(extent for extent in shape if extent != -1)
         target = [n if n != -1 else rest for n in shape]
+        if self.sizes.value(product(value.shape)) != prod(target):
+            raise Unsupported(f"Unsupported: a view as {target} of a size that is not understood")
         return self.reshape(value, self._checked(self.sizes.regroup(value.shape, target), target))
 
     def _checked(self, shape: tuple[Size, ...], target: Sequence[int]) -> tuple[Size, ...]:

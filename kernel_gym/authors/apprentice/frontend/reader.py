@@ -14,7 +14,7 @@ from kernel_gym.authors.apprentice.frontend.identifiers import tensor_identifier
 from kernel_gym.authors.apprentice.frontend.operators import HANDLERS
 from kernel_gym.authors.apprentice.frontend.operators.table import apply
 from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Plan, Unsupported
-from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder, Shapes
+from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder, Shapes, setting_name
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression
 from kernel_gym.authors.apprentice.frontend.workspace import packed, shared
 from kernel_gym.tasks.graph import GETITEM, Call, Graph, GraphInput, Result
@@ -116,6 +116,7 @@ def read(
     builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE, expert)
     numbers = _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
+    builder.settings(graph.ints)
     widened, views = _widened(graph), _Views(graph, twins)
     cut = sum(map(_is_reduction, graph.calls)) > MANY
     for call in graph.calls:
@@ -189,9 +190,10 @@ def _differing(graph: Graph, other: Graph) -> bool:
 
 
 def _dimensions(graph: Graph) -> dict[str, int]:
-    """Return the dimensions of a graph's inputs by name."""
+    """Return the dimensions of a graph's inputs and its settings by name."""
     tensors = [(label, item.tensor.shape) for label, item in _labelled(graph) if item.tensor]
-    return {f"{label}.shape[{axis}]": extent for label, shape in tensors for axis, extent in enumerate(shape)}
+    sizes = {f"{label}.shape[{axis}]": extent for label, shape in tensors for axis, extent in enumerate(shape)}
+    return sizes | {setting_name(place): number for place, number in enumerate(graph.ints)}
 
 
 def _labelled(graph: Graph) -> list[tuple[str, GraphInput]]:

@@ -18,6 +18,8 @@ import sympy
 Size: TypeAlias = Any
 ONE: Size = sympy.Integer(1)
 ZERO: Size = sympy.Integer(0)
+#: Sizes of blocks that a module may fill up to.
+BLOCKS = range(2, 65)
 
 
 def size(value: int) -> Size:
@@ -43,6 +45,7 @@ class Sizes:
     derived: dict[Size, Size] = field(default_factory=dict)
     aliases: dict[Size, Size] = field(default_factory=dict)
     local: set[Size] = field(default_factory=set)
+    settings: set[Size] = field(default_factory=set)
     #: Values of derived numbers at other shapes, by the identity of the shapes.
     _elsewhere: dict[tuple[int, Size], int] = field(default_factory=dict)
 
@@ -50,6 +53,12 @@ class Sizes:
         """Add a dimension of an input, written `name` in host code."""
         symbol = sympy.Symbol(name, positive=True, integer=True)
         self.values[symbol] = value
+        return symbol
+
+    def setting(self, name: str, value: int) -> Size:
+        """Add a setting of the module, written `name` in host code."""
+        symbol = self.atom(name, value)
+        self.settings.add(symbol)
         return symbol
 
     def derive(self, name: str, expression: Size) -> Size:
@@ -104,10 +113,12 @@ class Sizes:
             expression = expression.subs(self.aliases)
         return expression
 
-    def named(self, value: int) -> Size:
-        """Return the dimension of an input that has this value at the public case; a literal if there is none."""
-        atoms = [atom for atom, number in self.values.items() if number == value and atom not in self.derived]
-        return atoms[0] if atoms and value > 1 else size(value)
+    def named(self, value: int, cases: Sequence[dict[str, int]] = ()) -> Size:
+        """Return the dimension of an input that has this value at the public case and all others; else a literal."""
+        others = self.derived.keys() | self.settings
+        atoms = (atom for atom, number in self.values.items() if number == value and atom not in others)
+        same = (atom for atom in atoms if all(self.value_at(atom, at) == value for at in cases))
+        return next(same, size(value)) if value > 1 else size(value)
 
     def same(self, left: Size, right: Size) -> bool:
         """Return whether two sizes are equal at the public case."""
@@ -155,7 +166,7 @@ def candidates(sizes: Sizes, cases: Sequence[dict[str, int]]) -> Iterator[tuple[
     atoms = [
         (atom, [sizes.value(atom), *(sizes.value_at(atom, at) for at in cases)])
         for atom in sizes.values
-        if atom not in sizes.local
+        if atom not in sizes.local and atom not in sizes.settings
     ]
     yield from (((atom,), places) for atom, places in atoms)
     for place, (left, places) in enumerate(atoms):
@@ -194,6 +205,15 @@ def sized_whole(sizes: Sizes, public: int, others: Sequence[int], cases: Sequenc
     return next((step(product(factors)) for factors, step in steps if step is not None), None)
 
 
+def sized_setting(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
+    """Return the setting of the module that the number follows at all cases, as `sized_whole` does; None if none is."""
+    for setting in sorted(sizes.settings, key=str):
+        places = [sizes.value(setting), *(sizes.value_at(setting, at) for at in cases)]
+        if step := _step_to([public, *others], places):
+            return step(setting)
+    return None
+
+
 def _step_to(numbers: Sequence[int], places: Sequence[int]) -> Callable[[Size], Size] | None:
     """Return the single step of arithmetic that makes the numbers of the values of a size; None if none does."""
     pairs = list(zip(numbers, places, strict=True))
@@ -209,6 +229,15 @@ def _step_to(numbers: Sequence[int], places: Sequence[int]) -> Callable[[Size], 
     for factor in (*exact, *range(2, 17)):
         if step := _step_by(factor, pairs):
             return step
+    return next((step for block in BLOCKS if (step := _rest_of(block, pairs))), None)
+
+
+def _rest_of(block: int, pairs: Sequence[tuple[int, int]]) -> Callable[[Size], Size] | None:
+    """Return the step that takes what is missing to whole blocks, or what is left over; None if neither fits."""
+    if all(number == -place % block for number, place in pairs):
+        return lambda size: sympy.floor((size + block - 1) / block) * block - size
+    if all(number == place % block for number, place in pairs):
+        return lambda size: size - sympy.floor(size / block) * block
     return None
 
 

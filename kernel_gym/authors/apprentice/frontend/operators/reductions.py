@@ -233,3 +233,9 @@ def _variance(
     total = reduce(plan, "sum", apply(plan, "mul", centred, centred), axes, keepdim)
     degrees = Extent((), "float32", extent(x, axes) - int(1 if correction is None else correction))
     return apply(plan, "div", total, degrees)
+
+
+@handles("var_mean.correction")
+def _variance_and_mean(plan: PlanBuilder, x: Value, axes: Any = None, **settings: Any) -> tuple[Value, Value]:
+    keep = bool(settings.get("keepdim", False))
+    return _variance(plan, x, axes, **settings), mean(plan, x, axes, keep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -177,7 +178,9 @@ def _unfold(plan: PlanBuilder, x: Value, axis: int, length: int, step: int) -> V
 
 
 @handles("constant_pad_nd.default")
-def _pad(plan: PlanBuilder, x: Value, widths: list[int], fill: float = 0.0) -> Value:
+def _pad(plan: PlanBuilder, x: Value, widths: list[Any], fill: float = 0.0) -> Value:
+    if any(isinstance(width, sympy.Basic) for width in widths):  # they follow the sizes
+        return plan.padded(x, widths[::2][::-1], widths[1::2][::-1], float(fill))
     before, after = widths[::2][::-1], widths[1::2][::-1]
     lead = len(x.shape) - len(before)
     cut = plan.strided(x) if min(widths) < 0 else x
@@ -199,7 +202,8 @@ def select(plan: PlanBuilder, x: Value, axis: int, index: int) -> Tensor:
 
 
 @handles("flip.default")
-def _flip(plan: PlanBuilder, x: Value, axes: list[int]) -> Value:
+def flipped(plan: PlanBuilder, x: Value, axes: list[int]) -> Tensor:
+    """Return the value backwards along axes."""
     dense = plan.strided(x)
     chosen = {axis % len(x.shape) for axis in axes}
     if len(x.shape) - 1 in chosen and dense.strides[-1] != 1:
@@ -210,7 +214,8 @@ def _flip(plan: PlanBuilder, x: Value, axes: list[int]) -> Value:
 
 
 @handles("cat.default")
-def _cat(plan: PlanBuilder, parts: list[Value], axis: int = 0) -> Value:
+def joined(plan: PlanBuilder, parts: Sequence[Value], axis: int = 0) -> Tensor:
+    """Return values one behind the other along an axis."""
     axis %= len(parts[0].shape)
     extents = [part.shape[axis] for part in parts]
     total = sum(extents, size(0))
@@ -230,8 +235,11 @@ def _cat(plan: PlanBuilder, parts: list[Value], axis: int = 0) -> Value:
 def _arange(plan: PlanBuilder, first: Any, end: Any = None, step: int = 1, **_: Any) -> Value:
     first, end = (0, first) if end is None else (first, end)
     if not isinstance(end, int | float):
-        count = (end - first) / step
+        count = end - first
+        if step != 1:
+            rounded = sympy.floor((count + step - 1) / step)
+            count = plan.sizes.derive(f"steps{len(plan.sizes.derived)}", rounded) if rounded.free_symbols else rounded
     else:
         whole = first == 0 and step == 1 and end == int(end)
-        count = plan.sizes.named(int(end)) if whole else size(-(-(end - first) // step))
+        count = plan.sizes.named(int(end), plan.elsewhere) if whole else size(-(-(end - first) // step))
     return Position((count,), "float32", first, step)
