@@ -121,7 +121,8 @@ def _layer(plan: PlanBuilder, x: Value, state: Value, memory: Value | None, weig
     carried = plan.scratch((batch, gates))
     loop = _Loop(plan, steps, [])
     left, right = Matrix(states.buffer, False, "1", ""), Matrix(turned.buffer, True, "1", "")
-    loop.stages.append(Product("", left, right, carried.buffer, "1", *map(c_expression, (batch, gates, hidden))))
+    m, n, k = (c_expression(extent) for extent in (batch, gates, hidden))
+    loop.stages.append(Product("", left, right, carried.buffer, "1", m, n, k))
 
     def part(buffer: str, number: int) -> Tensor:
         return Tensor((batch, hidden), "float32", buffer, (gates, size(1)), number * hidden)
@@ -174,13 +175,15 @@ class _Results:
     @cached_property
     def states(self) -> Value:
         """The last state of each layer and direction."""
-        return joined(self.plan, [layer.last for layer in self.layers], 0)
+        states: Value = joined(self.plan, [layer.last for layer in self.layers], 0)
+        return states
 
     @cached_property
     def memories(self) -> Value:
         """The last memory of each layer and direction."""
         held = [layer.memory for layer in self.layers if layer.memory is not None]
-        return joined(self.plan, [reorder(memory, (None, 0, 1)) for memory in held], 0)
+        memories: Value = joined(self.plan, [reorder(memory, (None, 0, 1)) for memory in held], 0)
+        return memories
 
 
 def _recurrent(
