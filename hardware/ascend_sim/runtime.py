@@ -33,6 +33,9 @@ CONFINEMENT = programs.SOURCES
 
 #: No contraction and no errno: numerics must not depend on the host or the compiler.
 RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-w")
+#: More for the arithmetic, so that its loops become vector code. The results are the same bits; only the flags of
+#: floating-point exceptions, which nobody reads, may differ.
+NUMERICS, NUMERICS_FLAGS = "numerics", ("-O3", "-fno-trapping-math")
 
 #: Flags by which the kernel process supervises kernel code: every memory access calls the guard, no register of a
 #: caller is saved in a frame, a stack grows page by page into its guard page, and calls through pointers can be
@@ -137,7 +140,8 @@ def _key(compiler: str) -> str:
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:
-    return building.digest(compiler, (RUNTIME_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, UNEXPANDED, EXPORTS), files)
+    flags = (RUNTIME_FLAGS, NUMERICS_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, UNEXPANDED, EXPORTS)
+    return building.digest(compiler, flags, files)
 
 
 @cache
@@ -203,7 +207,8 @@ def _compile(compiler: str, source: Path, work: Path) -> None:
         shutil.copy(kept, target)
         os.utime(kept)
     except FileNotFoundError:
-        _call(compiler, *RUNTIME_FLAGS, *_includes(work), "-c", str(source), "-o", str(target))
+        flags = (*RUNTIME_FLAGS, *(NUMERICS_FLAGS if source.parent.name == NUMERICS else ()))
+        _call(compiler, *flags, *_includes(work), "-c", str(source), "-o", str(target))
         kept.parent.mkdir(exist_ok=True)
         shutil.copy(target, f"{kept}.{os.getpid()}")
         os.replace(f"{kept}.{os.getpid()}", kept)

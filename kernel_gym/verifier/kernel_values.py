@@ -24,7 +24,7 @@ SMOKE: tuple[Kind, ...] = ("normal",)
 PUBLIC: tuple[Kind, ...] = ("normal", "stress")
 HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structured")
 #: Most sets that wait for the device, and most bytes of their tensors together.
-AHEAD, AHEAD_BYTES = 8, 32 << 20
+AHEAD, AHEAD_BYTES = 32, 32 << 20
 
 
 class KernelValues:

@@ -92,13 +92,12 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
 
 Request parse_request(const std::string &text) {
     Request request;
-    std::istringstream lines(text);
+    std::istringstream lines(text), words;
     for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string key;
-        words >> key;
+        words.clear();
+        words.str(line);
         try {
-            read_line(request, key, words);
+            read_line(request, read<std::string>(words), words);
         } catch (const std::exception &error) {
             throw std::runtime_error("bad request line '" + line + "': " + error.what());
         }

@@ -90,6 +90,17 @@ KernelTensor described(const TensorRequest &tensor, size_t id) {
     return out;
 }
 
+// The chip of a request: nearly always that of the request before.
+const Chip &chip_of(const Chip::Pairs &pairs) {
+    static Chip::Pairs figures;
+    static std::unique_ptr<Chip> chip;
+    if (!chip || pairs != figures) {
+        chip = std::make_unique<Chip>(pairs);
+        figures = pairs;
+    }
+    return *chip;
+}
+
 ExecutorOptions options_for(const Request &request, const Chip &chip, const TensorMemory &memory) {
     ExecutorOptions options;
     options.compute = request.compute;
@@ -343,7 +354,7 @@ std::string Session::covered_blocks() const {
 }
 
 std::string Session::run(int descriptor) {
-    const Chip chip(request_.chip);
+    const Chip &chip = chip_of(request_.chip);
     zygote_.stop();
     const Code code(request_.code);
     const TensorMemory memory(request_, descriptor);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace sim {
 namespace {
@@ -25,44 +26,9 @@ int poison_file(uint8_t poison) {
     return files[poison] = file;
 }
 
-uint64_t size_of(int descriptor) {
-    struct stat about{};
-    if (fstat(descriptor, &about)) throw std::runtime_error("the tensors' memory cannot be read");
-    return static_cast<uint64_t>(about.st_size);
-}
-
-}  // namespace
-
-TensorMemory::TensorMemory(const Request &request, int descriptor) : data_(request.tensors.size(), nullptr) {
-    if (!request.compute) return;
-    const uint64_t size = descriptor >= 0 ? size_of(descriptor) : 0;
-    uint8_t *base = nullptr;
-    if (size) {
-        void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-        if (memory == MAP_FAILED) throw std::runtime_error("the tensors' memory cannot be mapped");
-        mappings_.push_back({memory, size});
-        base = static_cast<uint8_t *>(memory);
-    }
-    for (size_t i = 0; i < data_.size(); ++i) {
-        const TensorRequest &tensor = request.tensors[i];
-        if (tensor.role == TensorRequest::Workspace) {
-            data_[i] = map_workspace(tensor.bytes, request.poison);
-        } else if (tensor.bytes > size || tensor.offset > size - tensor.bytes) {
-            throw std::runtime_error("a tensor lies outside its memory");
-        } else {
-            data_[i] = base + tensor.offset;
-            if (tensor.role == TensorRequest::Output && !request.keep)
-                std::memset(data_[i], request.poison, tensor.bytes);
-        }
-    }
-}
-
-uint8_t *TensorMemory::map_workspace(uint64_t bytes, uint8_t poison) {
-    bytes = (bytes + kPoisonBytes - 1) / kPoisonBytes * kPoisonBytes;
-    if (!bytes) return nullptr;
+uint8_t *map_poison(uint64_t bytes, uint8_t poison) {
     void *memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no room for the workspace");
-    mappings_.push_back({memory, bytes});
     for (uint64_t done = 0; done < bytes; done += kPoisonBytes) {
         void *part = static_cast<uint8_t *>(memory) + done;
         if (mmap(part, kPoisonBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
@@ -72,8 +38,62 @@ uint8_t *TensorMemory::map_workspace(uint64_t bytes, uint8_t poison) {
     return static_cast<uint8_t *>(memory);
 }
 
+}  // namespace
+
+TensorMemory::TensorMemory(const Request &request, int descriptor) : data_(request.tensors.size(), nullptr) {
+    if (!request.compute) return;
+    const Mapping tensors = descriptor >= 0 ? map_tensors(descriptor) : Mapping{};
+    for (size_t i = 0; i < data_.size(); ++i) {
+        const TensorRequest &tensor = request.tensors[i];
+        if (tensor.role == TensorRequest::Workspace) {
+            data_[i] = take_workspace(tensor.bytes, request.poison);
+        } else if (tensor.bytes > tensors.bytes || tensor.offset > tensors.bytes - tensor.bytes) {
+            throw std::runtime_error("a tensor lies outside its memory");
+        } else {
+            data_[i] = tensors.start + tensor.offset;
+            if (tensor.role == TensorRequest::Output && !request.keep)
+                std::memset(data_[i], request.poison, tensor.bytes);
+        }
+    }
+}
+
+// A client sends the same memory with one request after another. It stays mapped, so that its pages are set up once.
+TensorMemory::Mapping TensorMemory::map_tensors(int descriptor) {
+    static Mapping mapped;
+    static dev_t device;
+    static ino_t inode;
+    struct stat about{};
+    if (fstat(descriptor, &about)) throw std::runtime_error("the tensors' memory cannot be read");
+    const auto bytes = static_cast<uint64_t>(about.st_size);
+    if (mapped.bytes == bytes && device == about.st_dev && inode == about.st_ino) return mapped;
+    if (mapped.bytes) munmap(mapped.start, mapped.bytes);
+    mapped = {};
+    if (!bytes) return mapped;
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("the tensors' memory cannot be mapped");
+    device = about.st_dev;
+    inode = about.st_ino;
+    return mapped = {static_cast<uint8_t *>(memory), bytes};
+}
+
+// Workspaces are mapped once for each poison and kept: mapping hundreds of megabytes takes longer than a small run.
+uint8_t *TensorMemory::take_workspace(uint64_t bytes, uint8_t poison) {
+    static std::map<std::pair<uint8_t, size_t>, Mapping> kept;
+    bytes = (bytes + kPoisonBytes - 1) / kPoisonBytes * kPoisonBytes;
+    if (!bytes) return nullptr;
+    Mapping &workspace = kept[{poison, workspaces_.size()}];
+    if (workspace.bytes < bytes) {
+        if (workspace.bytes) munmap(workspace.start, workspace.bytes);
+        workspace = {};
+        workspace = {map_poison(bytes, poison), bytes};
+    }
+    workspaces_.push_back(workspace);
+    return workspace.start;
+}
+
 TensorMemory::~TensorMemory() {
-    for (const Mapping &mapping : mappings_) munmap(mapping.start, mapping.bytes);
+    // Drops what the run has written: these pages are poison again.
+    for (const Mapping &workspace : workspaces_) madvise(workspace.start, workspace.bytes, MADV_DONTNEED);
 }
 
 }  // namespace sim

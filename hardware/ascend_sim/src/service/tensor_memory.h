@@ -21,12 +21,13 @@ public:
 
 private:
     struct Mapping {
-        void *start;
-        uint64_t bytes;
+        uint8_t *start = nullptr;
+        uint64_t bytes = 0;
     };
-    uint8_t *map_workspace(uint64_t bytes, uint8_t poison);
+    static Mapping map_tensors(int descriptor);
+    uint8_t *take_workspace(uint64_t bytes, uint8_t poison);
 
-    std::vector<Mapping> mappings_;
+    std::vector<Mapping> workspaces_;
     std::vector<uint8_t *> data_;
 };
 
