@@ -1,8 +1,10 @@
 """The latency gate of devices with a real clock: every timed call computes, and its outputs are compared.
 
 The kernel is called many times at the timing sizes, on several value sets in an unpredictable order, and each call
-finds nothing left of earlier ones. Every set has stress values in some of its rows. The outputs of the first call on
-every set are compared in full; later calls must give the same bits. A kernel that is faster on values that it has met
+finds nothing left of earlier ones. Every set has stress values in some of its rows, unless an output depends on several
+rows, where stress values may hide others: then the timed sets have normal values alone, and another call compares a set
+with stress values. The outputs of the first call on every set are compared in full; later calls must give the same
+bits. A kernel that is faster on values that it has met
 before keeps something between calls. Clocks are noisy, so it is refused only if that repeats on other new values.
 """
 
@@ -13,10 +15,11 @@ from statistics import median
 from kernel_gym.hardware.device import Build, Clocked, Device, Run, Timing
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
-from kernel_gym.verifier.correctness import POISON, Checked, failed, refuse
+from kernel_gym.verifier.correctness import POISON, Checked, check_one, failed, refuse
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
-from kernel_gym.verifier.reference import References, ValueSet
+from kernel_gym.verifier.reference import References, ValueSet, rows_are_independent
+from kernel_gym.verifier.values import Kind
 
 #: Number of value sets at the timing sizes, and number above this many bytes, where the reference takes seconds.
 SETS, FEWER, LARGE_BYTES = 3, 2, 16 << 20
@@ -35,12 +38,19 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, sets: Ke
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
     large = signature.nbytes > LARGE_BYTES
-    others = sets.references.shared(task, task.timing, "mixed", "timed", build.kernel, (FEWER if large else SETS) - 1)
-    timing = _timing(device, build, task, [sets.timing(), *others])
+    kind: Kind = "mixed" if rows_are_independent(task) else "normal"
+    own = sets.timing()
+    if kind == "normal":
+        stressed = check_one(device, build, task, own)
+        if isinstance(stressed, Incorrect):
+            return stressed
+        own = sets.references.draw(task, task.timing, kind, "ordinary", build.kernel)
+    others = sets.references.shared(task, task.timing, kind, "timed", build.kernel, (FEWER if large else SETS) - 1)
+    timing = _timing(device, build, task, [own, *others])
     if not isinstance(timing, Timing):
         return timing
     if is_faster_when_known(timing):
-        refused = _remembering(device, build, task, sets.references, MANY_LARGE if large else MANY)
+        refused = _remembering(device, build, task, sets.references, kind, MANY_LARGE if large else MANY)
         if refused:
             return refused
     run = timing.runs[0]
@@ -60,13 +70,13 @@ def _timing(device: Clocked, build: Build, task: Task, sets: list[ValueSet]) -> 
 
 
 def _remembering(
-    device: Clocked, build: Build, task: Task, references: References, count: int
+    device: Clocked, build: Build, task: Task, references: References, kind: Kind, count: int
 ) -> Cheated | Incorrect | None:
     """Time a suspicious kernel again on new values; None if it is not faster on known values each time."""
     refused = None
     for number in range(ROUNDS):
         slots = (f"again {number} {index}" for index in range(count))
-        sets = [references.draw(task, task.timing, "mixed", slot, build.kernel) for slot in slots]
+        sets = [references.draw(task, task.timing, kind, slot, build.kernel) for slot in slots]
         timing = _timing(device, build, task, sets)
         if not isinstance(timing, Timing):
             return timing

@@ -11,6 +11,8 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
 from threading import Lock
 from typing import TypeAlias
 
@@ -23,7 +25,7 @@ from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verifier.expected import UNDEFINED, Expected, expected_from, is_finite, with_noise_of
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed
+from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, row_dimensions, stressed_input
 
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
@@ -181,6 +183,32 @@ def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
     )
     natives = evaluate(instance, inputs)
     return tuple(with_noise_of(output, native) for output, native in zip(values.expected, natives, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def rows_are_independent(task: Task) -> bool:
+    """Return whether each row of the outputs depends on one row of the input whose rows are stressed at timing sizes.
+
+    Otherwise large values in some rows may hide the others. It is tried at the public sizes.
+    """
+    position = stressed_input(task.instance(task.timing).signature)
+    if position is None:
+        return True
+    dimensions = row_dimensions(task.instance(task.timing).signature.inputs[position].shape)
+    instance = task.instance(task.public)
+    rng = np.random.default_rng(0)
+    values, others = (_with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
+    leading = values[position].shape[:dimensions]
+    kept = np.arange(prod(leading)) % 2 == 0
+    mixture = np.where(kept[:, None], *(each[position].reshape(kept.size, -1) for each in (values, others)))
+    mixture = mixture.astype(values[position].dtype).reshape(values[position].shape)
+    outputs = evaluate(instance, values, torch.float64)
+    with_other_rows = evaluate(instance, (*values[:position], mixture, *values[position + 1 :]), torch.float64)
+    return all(
+        output.shape[:dimensions] == leading
+        and np.array_equal(*(each.reshape(kept.size, -1)[kept] for each in (output, other)), equal_nan=True)
+        for output, other in zip(outputs, with_other_rows, strict=True)
+    )
 
 
 def evaluate(

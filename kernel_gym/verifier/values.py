@@ -6,9 +6,10 @@ magnitudes, ties, spikes, and infinities where the reference is defined on them)
 that swapped rows and transpositions show). Each kind has rungs from severe to tame; the reference decides which rung is
 used.
 
-The kind `mixed` is for the timing sizes: normal values, and stress values (without infinities) in a random quarter of
-the rows of the first argument. Large arguments are put together from pieces of a pool, because drawing every value
-would take longer than running a kernel on them.
+The kind `mixed` is for the timing sizes: normal values, and milder stress values in a random quarter of the rows of the
+first argument. These are large enough for an exponential to overflow and small enough for the tolerance to show every
+other element. Large arguments are put together from pieces of a pool, because drawing every value would take longer
+than running a kernel on them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,19 @@ Kind: TypeAlias = Literal["normal", "integers", "stress", "structured", "mixed"]
 Array: TypeAlias = NDArray[Any]
 Doubles: TypeAlias = NDArray[np.float64]
 
-#: Largest spike of the `stress` rungs. The first goes past what float16 can hold, the third stays where exp is finite.
-SPIKES = (2e5, 2e5, 40.0, 8.0)
+#: Largest spike of each rung. 2e5 is more than float16 can hold; up to 40 exp is finite. Spikes of the timing sizes are
+#: so small that a sum over all rows still shows the rows without them.
+SPIKES: dict[Kind, tuple[float, ...]] = {"stress": (2e5, 2e5, 40.0, 8.0), "mixed": (200.0, 40.0, 8.0)}
 #: Number of rungs of each kind, severe to tame.
-RUNGS: dict[Kind, int] = {"normal": 2, "integers": 2, "stress": len(SPIKES), "structured": 2, "mixed": len(SPIKES) - 1}
+RUNGS: dict[Kind, int] = {
+    "normal": 2,
+    "integers": 2,
+    "stress": len(SPIKES["stress"]),
+    "structured": 2,
+    "mixed": len(SPIKES["mixed"]),
+}
+#: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
+NEIGHBOUR, NEARLY = 32, 3.0
 #: Values of a pool, and of each piece of it that goes into a large argument.
 POOL, PIECE = 1 << 18, 1 << 14
 #: Least number of rows that the leading dimensions of an argument are read as, and of values in a row that is stressed.
@@ -61,14 +71,24 @@ def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) 
 def draw_mixed(signature: Signature, rung: int, rng: np.random.Generator) -> tuple[tuple[Array, ...], Rows | None]:
     """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed."""
     values = [_pooled(spec, "normal", 0, rng) for spec in signature.inputs]
-    position = next((i for i, spec in enumerate(signature.inputs) if _is_float_argument(spec)), None)
+    position = stressed_input(signature)
     if position is None:
         return tuple(values), None
     spec, rows = signature.inputs[position], _stressed_rows(signature.inputs[position].shape, rng)
     matrix = values[position].reshape(rows.stressed.size, -1)
     shape = (int(rows.stressed.sum()), matrix.shape[1])
-    matrix[rows.stressed] = _pooled(replace(spec, shape=shape), "stress", rung + 1, rng)
+    matrix[rows.stressed] = _pooled(replace(spec, shape=shape), "mixed", rung, rng)
     return tuple(values), rows
+
+
+def stressed_input(signature: Signature) -> int | None:
+    """Return the position of the input whose rows are stressed; None if there is none."""
+    return next((i for i, spec in enumerate(signature.inputs) if _is_float_argument(spec)), None)
+
+
+def row_dimensions(shape: tuple[int, ...]) -> int:
+    """Return how many leading dimensions count the rows of an argument."""
+    return next((d for d in range(1, len(shape)) if prod(shape[:d]) >= ROWS), max(1, len(shape) - 1))
 
 
 def _is_float_argument(spec: InputSpec) -> bool:
@@ -77,7 +97,7 @@ def _is_float_argument(spec: InputSpec) -> bool:
 
 def _stressed_rows(shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
     """Choose a quarter of the rows: single ones, or groups of neighbours where rows are short."""
-    dimensions = next((d for d in range(1, len(shape)) if prod(shape[:d]) >= ROWS), max(1, len(shape) - 1))
+    dimensions = row_dimensions(shape)
     height = prod(shape[:dimensions])
     group = max(1, ROW // max(1, prod(shape[dimensions:])))
     groups = -(-height // group)
@@ -111,7 +131,7 @@ def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) ->
         return np.asarray(rng.integers(low, 9, spec.shape))
     if domain.factors and domain.kind != "unit":
         return _factors(spec, kind, rng)
-    return _fit(np.asarray(_DRAWS[kind](spec, rung, rng)), spec, rung)
+    return _fit(np.asarray(_DRAWS[kind](spec, rung, rng)), spec, tame=rung > 0 or kind == "mixed")
 
 
 def _is_float(dtype: str) -> bool:
@@ -147,20 +167,36 @@ def _integers(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
 
 def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     """Return values over many magnitudes, with ties, spikes at random places and, on rung 0, a few infinities."""
-    if spec.origin != "argument":
-        return _normal(spec, 0, rng) * 2.0
+    values, _ = _spiked(spec, SPIKES["stress"][rung], rng)
+    if rung == 0 and spec.origin == "argument" and values.size:
+        holes = rng.integers(0, values.size, 2)
+        values[holes] = rng.choice((-np.inf, np.inf))
+    return values.reshape(spec.shape)
+
+
+def _mixed(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
+    """Return values over many magnitudes with ties and spikes, half of which have a nearly equal one close by.
+
+    A sum of exponentials that is taken for its largest term is wrong there.
+    """
+    values, spikes = _spiked(spec, SPIKES["mixed"][rung], rng)
+    first = spikes[: spikes.size // 2]
+    second = (first + rng.integers(1, NEIGHBOUR, first.size)) % max(1, values.size)
+    values[second] = values[first] - rng.uniform(0.0, NEARLY, first.size)
+    return values.reshape(spec.shape)
+
+
+def _spiked(spec: InputSpec, largest: float, rng: np.random.Generator) -> tuple[Doubles, NDArray[np.int64]]:
+    """Return flat values over many magnitudes, with ties and spikes at random places, and these places."""
+    if spec.origin != "argument" or spec.numel == 0:
+        return np.ravel(_normal(spec, 0, rng) * 2.0), np.empty(0, np.int64)
     values = np.ravel(rng.standard_normal(spec.shape) * np.exp(rng.uniform(-2.0, 2.0, spec.shape)))
     size = values.size
-    if size == 0:
-        return values.reshape(spec.shape)
     ties = rng.integers(0, size, size // 8)
     values[ties] = rng.choice(values, 3)[rng.integers(0, 3, ties.size)]
     spikes = rng.integers(0, size, max(2, size // 64))
-    values[spikes] = rng.choice((-1.0, 1.0), spikes.size) * SPIKES[rung] * rng.uniform(0.1, 1.0, spikes.size)
-    if rung == 0:
-        holes = rng.integers(0, size, 2)
-        values[holes] = rng.choice((-np.inf, np.inf))
-    return values.reshape(spec.shape)
+    values[spikes] = rng.choice((-1.0, 1.0), spikes.size) * largest * rng.uniform(0.1, 1.0, spikes.size)
+    return values, spikes
 
 
 def _structured(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
@@ -192,19 +228,19 @@ def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
         exponents = (span * ((row * steps[0] + column * steps[1]) % 61 / 30.0 - 1.0)).reshape(spec.shape)
         signs = np.where((row * steps[1] + column) % 89 < 44, -1.0, 1.0).reshape(spec.shape)
     values = np.asarray((1.0 if spec.domain.kind == "positive" else signs) * np.exp2(exponents))
-    if kind == "stress" and spec.domain.kind != "positive" and values.size:  # zeros and ties
+    if kind in SPIKES and spec.domain.kind != "positive" and values.size:  # zeros and ties
         flat = values.reshape(-1)
         flat[rng.integers(0, flat.size, flat.size // 8)] = 1.0
         flat[rng.integers(0, flat.size, 2)] = 0.0
     return values
 
 
-def _fit(values: Doubles, spec: InputSpec, rung: int) -> Doubles:
-    """Return the values, mapped into the tensor's domain."""
+def _fit(values: Doubles, spec: InputSpec, tame: bool) -> Doubles:
+    """Return the values, mapped into the tensor's domain; tame ones keep away from its edges."""
     if spec.domain.kind == "positive":
-        return np.clip(np.abs(values), 0.25 if rung else 2.0**-6, 1e4)
+        return np.clip(np.abs(values), 0.25 if tame else 2.0**-6, 1e4)
     if spec.domain.kind == "unit":
-        edge = 2.0**-6 if rung else 0.0
+        edge = 2.0**-6 if tame else 0.0
         finite = np.nan_to_num(values, posinf=1.0, neginf=0.0)
         inside = np.where((finite >= 0) & (finite <= 1), finite, np.abs(finite) % 1.0)
         return np.clip(inside, edge, 1.0 - edge)
@@ -218,4 +254,5 @@ _DRAWS: dict[Kind, Callable[[InputSpec, int, np.random.Generator], Doubles]] = {
     "integers": _integers,
     "stress": _stress,
     "structured": _structured,
+    "mixed": _mixed,
 }

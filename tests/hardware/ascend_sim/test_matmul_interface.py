@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.device import Inputs
+from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
@@ -85,10 +86,10 @@ def operands(m: int, n: int, k: int, batch: int = 1) -> tuple[np.ndarray, np.nda
     return a.astype(np.float16), b.astype(np.float16), generator.integers(-9, 10, n).astype(np.float32)
 
 
-def product(
+def multiply(
     device: AscendSim, body: str, shape: tuple[int, int, int], ta: bool = False, tb: bool = False, batch: int = 1,
     cores: int = 48, split: str = "32, 64",
-) -> np.ndarray:  # fmt: skip
+) -> Run:  # fmt: skip
     a, b, bias = operands(*shape, batch)
     words = {"@ta@": str(ta).lower(), "@tb@": str(tb).lower(), "@body@": body, "@cores@": str(cores), "@split@": split}
     source = FILE
@@ -99,7 +100,11 @@ def product(
     stored = (a.swapaxes(1, 2) if ta else a, b.swapaxes(1, 2) if tb else b, bias)
     specs = tuple(InputSpec(value.shape, str(value.dtype)) for value in stored)
     signature = Signature(specs, (TensorSpec((batch, shape[0], shape[1])),), ints=(*shape, batch))
-    run = device.run(build, Inputs(signature, tuple(map(np.ascontiguousarray, stored))))
+    return device.run(build, Inputs(signature, tuple(map(np.ascontiguousarray, stored))))
+
+
+def product(device: AscendSim, body: str, shape: tuple[int, int, int], *options: Any, **others: Any) -> np.ndarray:
+    run = multiply(device, body, shape, *options, **others)
     assert run.status == "ok", run.fault
     result: np.ndarray = run.outputs[0]
     return result
@@ -158,3 +163,15 @@ def test_batches_lie_one_behind_the_other(device: AscendSim) -> None:
 def test_partial_products_add_up_atomically(device: AscendSim) -> None:
     body = "mm.IterateAll(mine); mm.IterateAll(mine, 1);"
     assert np.array_equal(product(device, body, SHAPES[1]), 2 * exact(SHAPES[1]))
+
+
+@pytest.mark.parametrize("call", ["IterateAll<false>(mine)", "Iterate(); mm.GetTensorC<false>(mine)"])
+@pytest.mark.parametrize("access", ["DataCopy(x, mine, 16)", "DataCopy(mine, x, 16)"], ids=["read", "written"])
+def test_a_product_that_is_not_waited_for_may_still_be_running(device: AscendSim, call: str, access: str) -> None:
+    body = "TBuf<> room; pipe.InitBuffer(room, 64); LocalTensor<float> x = room.Get<float>(); Duplicate(x, 0.0f, 16);"
+    early, late = (f"{body} mm.{call}; {wait} {access};" for wait in ("", "PipeBarrier<PIPE_ALL>();"))
+    fault = multiply(device, early, (16, 16, 16), cores=1).fault
+    assert fault is not None
+    assert fault.rule == "GM_SYNC"
+    assert "M may still be writing it" in fault.message
+    assert multiply(device, late, (16, 16, 16), cores=1).status == "ok"

@@ -5,12 +5,41 @@
 namespace sim {
 
 namespace {
-constexpr size_t remembered_copies = 128;  // how many recent copies of a core are compared in global memory
+constexpr size_t remembered_copies = 4096;  // of a core in global memory, before older ones are joined
 constexpr uint64_t cache_line = 64;
 
 std::string place(const Core &core, const Bytes &bytes) {
     return text("%s[0x%x..0x%x) (%s)", name_of_space(bytes.space), bytes.begin, bytes.end,
                 core.describe(bytes.space, bytes.begin).c_str());
+}
+
+// Two copies of a pipe as one, over all bytes between them, that ends with the later one.
+GlobalTouch joined(const GlobalTouch &earlier, const GlobalTouch &later) {
+    const uint64_t begin = std::min(earlier.rows.begin, later.rows.begin);
+    const uint64_t bytes = std::max(earlier.rows.end(), later.rows.end()) - begin;
+    return {{begin, bytes, 1, bytes}, later.pipe, later.number};
+}
+
+// True if another pipe that writes global memory may still be at work.
+bool others_may_write(const Core &core, uint32_t pipe) {
+    for (uint32_t other : {ASC_MTE3, ASC_FIX, ASC_M})
+        if (other != pipe && core.clocks.issued(other) > core.clocks.known(pipe, other)) return true;
+    return false;
+}
+
+// Forgets the copies that every pipe knows to be over, and joins the older half of the others in pairs.
+void shorten(const Core &core, std::deque<GlobalTouch> &touches) {
+    std::deque<GlobalTouch> kept;
+    bool single = false;  // the last one that was kept is not joined yet
+    for (size_t i = 0; i < touches.size(); ++i) {
+        const GlobalTouch &touch = touches[i];
+        if (touch.number <= core.clocks.known(ASC_S, touch.pipe)) continue;
+        const bool joins = single && i < touches.size() / 2 && kept.back().pipe == touch.pipe;
+        if (joins) kept.back() = joined(kept.back(), touch);
+        else kept.push_back(touch);
+        single = !joins;
+    }
+    touches.swap(kept);
 }
 }  // namespace
 
@@ -84,39 +113,44 @@ void Executor::touch(Core &core, const View &view, const Steps &steps, bool writ
 }
 
 // The order of one core's copies in and out of the same global bytes is the author's responsibility. Only tensors that
-// can be written are checked, against the most recent copies.
+// can be written are checked.
 void Executor::order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write,
                             const char *what) {
     if (!global_.writable(tensor)) return;
-    std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
-    for (const GlobalTouch &touch : theirs) {
-        if (touch.pipe == pipe || touch.number <= core.clocks.known(pipe, touch.pipe) || !touch.rows.meets(rows))
-            continue;
-        if (pipe == ASC_S) {
-            wait_for(core, ASC_S, touch.pipe);
-            continue;
+    const auto follow = [&](const std::deque<GlobalTouch> &touches, const char *doing) {
+        for (const GlobalTouch &touch : touches) {
+            if (touch.pipe == pipe || touch.number <= core.clocks.known(pipe, touch.pipe) || !touch.rows.meets(rows))
+                continue;
+            if (pipe == ASC_S) {
+                wait_for(core, ASC_S, touch.pipe);
+                continue;
+            }
+            const char *from = name_of_pipe(touch.pipe), *to = name_of_pipe(pipe);
+            const GlobalBytes range = {tensor, rows.begin % ASC_GM_STRIDE, rows.end() - tensor * ASC_GM_STRIDE};
+            diagnostics_.fail(
+                Rule::GmSync,
+                text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
+                     global_.describe(range).c_str(), from, doing),
+                text("put SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
         }
-        const char *from = name_of_pipe(touch.pipe), *to = name_of_pipe(pipe);
-        const GlobalBytes range = {tensor, rows.begin % ASC_GM_STRIDE, rows.end() - tensor * ASC_GM_STRIDE};
-        diagnostics_.fail(
-            Rule::GmSync,
-            text("%s on pipe %s %s %s while %s may still be %s it", what, to, write ? "writes" : "reads",
-                 global_.describe(range).c_str(), from, write ? "reading" : "writing"),
-            text("put SetFlag/WaitFlag<HardEvent::%s_%s> or PipeBarrier<PIPE_ALL> between them", from, to));
-    }
+    };
+    if (write) follow(core.copied_in, "reading");
+    if (!write || others_may_write(core, pipe)) follow(core.copied_out, "writing");
     if (pipe == ASC_S) return;
     std::deque<GlobalTouch> &ours = write ? core.copied_out : core.copied_in;
     ours.push_back({rows, pipe, core.clocks.issued(pipe)});
-    if (ours.size() > remembered_copies) ours.pop_front();
+    if (ours.size() > remembered_copies) shorten(core, ours);
 }
 
-// True if no recent copy of the core in these rows may still be going on.
+// True if no copy of the core in these rows may still be going on.
 bool Executor::in_order(const Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write) const {
     if (!global_.writable(tensor)) return true;
-    const std::deque<GlobalTouch> &theirs = write ? core.copied_in : core.copied_out;
-    return std::none_of(theirs.begin(), theirs.end(), [&](const GlobalTouch &touch) {
+    const auto meets = [&](const GlobalTouch &touch) {
         return touch.pipe != pipe && touch.number > core.clocks.known(pipe, touch.pipe) && touch.rows.meets(rows);
-    });
+    };
+    if (write && std::any_of(core.copied_in.begin(), core.copied_in.end(), meets)) return false;
+    return (write && !others_may_write(core, pipe)) ||
+           std::none_of(core.copied_out.begin(), core.copied_out.end(), meets);
 }
 
 void Executor::warn_of_cache(Core &core, const GlobalBytes &range, const char *what) {

@@ -55,7 +55,7 @@ GlobalBytes Executor::touch_matrix(Core &core, const Laid &matrix, bool write, b
                  static_cast<unsigned long long>(matrix.pitch)));
     }
     Rows place = {0, matrix.bytes(), matrix.count(), matrix.step()};
-    touch_global(core, ASC_S, matrix.address, place, static_cast<uint32_t>(matrix.element()), write, atomic, what);
+    touch_global(core, ASC_M, matrix.address, place, static_cast<uint32_t>(matrix.element()), write, atomic, what);
     return global_.locate(matrix.address, (matrix.count() - 1) * matrix.step() + matrix.bytes(), write, what);
 }
 
@@ -98,6 +98,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
                all_b = laid(b, b_rows * batch, b_columns, shape.ldb, c0);
     const Laid all_c = laid(c, static_cast<uint64_t>(shape.m) * batch, shape.n, shape.ldc, 16);
     const Laid biases = {bias.address, bias.dtype, 1, shape.n, shape.n, 0};
+    core.clocks.issue(ASC_M);
     const GlobalBytes from_a = touch_matrix(core, all_a, false, false, "Matmul's A");
     const GlobalBytes from_b = touch_matrix(core, all_b, false, false, "Matmul's B");
     GlobalBytes from_bias = {};
@@ -115,7 +116,6 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
         record.matrix[i] = {matrices[i]->address, static_cast<uint32_t>(matrices[i]->bytes()),
                             static_cast<uint32_t>(matrices[i]->count()), matrices[i]->step()};
     record.atomic = atomic;
-    core.clocks.issue(ASC_M);
     emit(record);
     if (!(flags & asynchronous)) wait_for(core, ASC_S, ASC_M);
     if (!options_.compute) return;
