@@ -59,6 +59,22 @@ def test_the_run_that_is_timed_is_the_run_that_is_compared(relu, python_kernel, 
     assert [inputs.signature for inputs in runs].count(relu.instance(relu.timing).signature) == 1
 
 
+@pytest.mark.parametrize("slow", ["np.abs(x).max() > 15", "np.abs(x).max() < 15"], ids=["stressed", "ordinary"])
+def test_the_slower_of_two_runs_counts_where_rows_depend_on_each_other(verifier, make_task, python_kernel, slow):
+    body = "x = a.load(0)\na.store(0, (x * x).mean())\na.extra_us = 70 if a.large and {} else 0\nreturn 0"
+    task = make_task("(x * x).mean()")
+    steady, changing = (verifier.verify(python_kernel(body.format(test)), task) for test in ("False", slow))
+    assert changing.latency == steady.latency + 70
+
+
+def test_a_sum_over_stressed_rows_alone_is_wrong(verifier, make_task, python_kernel):
+    body = "x = a.load(0)\nlarge = np.abs(x).max(axis=1) > 15\nx = x[large] if a.large and large.any() else x\n"
+    body += "a.store(0, (x * x).sum() / a.values[0].size)\nreturn 0"
+    verdict = verifier.verify(python_kernel(body), make_task("(x * x).mean()"))
+    assert isinstance(verdict, Incorrect)
+    assert verdict.case == "timing"
+
+
 def test_honest_kernels_may_branch_on_large_sizes(verifier, relu, python_kernel):
     honest = "x = a.load(0)\na.store(0, np.maximum(x, 0))\nif a.large: a.op('Relu', block=9)\nreturn 0"
     verdict = verifier.verify(python_kernel(honest), relu)
@@ -72,7 +88,7 @@ def test_honest_kernels_may_branch_on_large_sizes(verifier, relu, python_kernel)
         pytest.param("y.flat[77_777] += 1", id="one element"),
         pytest.param("y[:, :8] = x[:, :8]", id="some columns"),
         pytest.param("y = y.astype(np.float16)", id="half precision"),
-        pytest.param("y = np.where(np.abs(x) > 1e3, 0, y)", id="large magnitudes"),
+        pytest.param("y = np.where(np.abs(x) > 100, 0, y)", id="large magnitudes"),
         pytest.param("y[1::2] = np.minimum(y, 100)[1::2]", id="large magnitudes in every other row"),
     ],
 )
