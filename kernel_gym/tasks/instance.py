@@ -97,9 +97,9 @@ class ModuleInstance:
         changed = [held[name] for name in self.signature.changes]
         return tuple(tensor.detach().contiguous() for tensor in (*outputs, *changed))
 
-    def bound(self, seed: int, device: torch.device) -> Callable[[], object]:
-        """Return a call of the reference on inputs as the problem file makes them, on a device of torch's."""
-        module, arguments = self._bound([tensor.to(device) for tensor in self.own_inputs(seed)])
+    def bound(self, inputs: Sequence[torch.Tensor], device: torch.device) -> Callable[[], object]:
+        """Return a call of the reference on `inputs` (ordered as `signature.inputs`), on a device of torch's."""
+        module, arguments = self._bound([tensor.to(device) for tensor in inputs])
 
         def call() -> object:
             with (

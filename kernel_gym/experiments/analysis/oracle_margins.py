@@ -156,10 +156,10 @@ def _launch_us(verdict: Feasible) -> float | None:
 
 
 def _beside_torch(margin: Margin, task: Task) -> Margin:
-    from kernel_gym.experiments.analysis.torch_latency import torch_latency_us
+    from kernel_gym.experiments.analysis.torch_latency import torch_latencies_us
 
     try:
-        usual, exact = (torch_latency_us(task, tf32=tf32) for tf32 in (True, False))
+        usual, exact = torch_latencies_us(task) or (None, None)
     except TaskError as error:
         return replace(margin, feedback=str(error))
     return replace(margin, torch_us=usual, torch_float32_us=exact)

@@ -27,26 +27,33 @@ WARM_SECONDS = 0.005
 FIRST_WAIT, LAST_WAIT = 1 << 16, 1 << 28
 
 
-def torch_latency_us(task: Task, *, tf32: bool) -> float | None:
-    """Return the median latency of the module in eager mode at the timing sizes, in microseconds.
+def torch_latencies_us(task: Task) -> tuple[float, float] | None:
+    """Return the median latencies of the module in eager mode at the timing sizes, in microseconds.
 
     Args:
         task: The task. Its file must be trusted, because its code runs in this process.
-        tf32: Whether convolutions may round their operands to TF32, which is torch's default. Products never do.
 
     Returns:
-        The latency; None if torch has no GPU, or if the file is not trusted.
+        The latency of torch as it comes, whose convolutions may round their operands to TF32, and that without TF32;
+        None if torch has no GPU, or if the file is not trusted.
     """
     instance = task.instance(task.timing)
     if not isinstance(instance, ModuleInstance) or not torch.cuda.is_available():
         return None
+    instance.model()
     count = FEWER if instance.signature.nbytes > LARGE_BYTES else SETS
-    with _convolutions(tf32), _gpu_alone():
-        calls = [instance.bound(seed, torch.device("cuda")) for seed in range(count)]
-        samples = _samples(calls, GpuClock())
+    sets = [instance.own_inputs(seed) for seed in range(count)]
+    with _gpu_alone():
+        calls = [instance.bound(inputs, torch.device("cuda")) for inputs in sets]
+        usual, exact = (_latency_us(calls, tf32) for tf32 in (True, False))
     del calls
     torch.cuda.empty_cache()
-    return measured(samples).latency_us
+    return usual, exact
+
+
+def _latency_us(calls: list[Callable[[], object]], tf32: bool) -> float:
+    with _convolutions(tf32):
+        return measured(_samples(calls, GpuClock())).latency_us
 
 
 def _samples(calls: list[Callable[[], object]], clock: Callable[[Callable[[], object]], float]) -> list[float]:

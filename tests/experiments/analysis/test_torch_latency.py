@@ -42,11 +42,11 @@ def test_a_bound_call_computes_what_the_reference_does() -> None:
     instance = task.instance(task.public)
     assert isinstance(instance, ModuleInstance)
     (expected,) = instance.evaluate(instance.own_inputs(1))
-    actual = instance.bound(1, torch.device("cpu"))()
+    actual = instance.bound(instance.own_inputs(1), torch.device("cpu"))()
     assert isinstance(actual, torch.Tensor)
     torch.testing.assert_close(actual, expected)
 
 
 def test_without_a_gpu_of_torch_there_is_no_latency(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert torch_latency.torch_latency_us(find_task("level1/relu"), tf32=True) is None
+    assert torch_latency.torch_latencies_us(find_task("level1/relu")) is None
