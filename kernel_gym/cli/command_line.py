@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +116,7 @@ def _message(error: OSError) -> str:
 
 def count(text: str) -> int:
     """Parse a positive whole number."""
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
+    if not re.fullmatch("0*[1-9][0-9]{0,17}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
 

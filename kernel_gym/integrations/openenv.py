@@ -14,6 +14,7 @@ verification service. Needs the extra `openenv`.
 from __future__ import annotations
 
 import os
+import re
 from threading import Lock
 from typing import Any
 from uuid import uuid4
@@ -193,7 +194,7 @@ def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     budget = os.environ.get("KERNEL_GYM_BUDGET", "10")
-    if not budget.isdigit():
+    if not re.fullmatch("[0-9]{1,9}", budget):
         raise KernelGymError(f"KERNEL_GYM_BUDGET is a number of attempts, not {budget!r}")
     return make_app(
         suite=os.environ.get("KERNEL_GYM_SUITE", "level1"),

@@ -435,7 +435,7 @@ _NO_SUCH_MODEL = re.compile(
 )
 #: How servers say that a request is too long for the model, and that the limit is a number of tokens.
 _TOO_LONG = re.compile(r"context.?(length|size|window)|prompt is too long|too many tokens", re.IGNORECASE)
-_LIMIT = re.compile(r"(?:context\D{0,40}?|n_ctx\D{0,4}|maximum\D{0,40}?|> )(\d{3,})", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:context\D{0,40}?|n_ctx\D{0,4}|maximum\D{0,40}?|> )(\d{3,9})(?!\d)", re.IGNORECASE)
 
 
 def _limit(refusal: str) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -213,9 +214,10 @@ def _answer_errors_in_one_line(app: FastAPI, metrics: Metrics) -> None:
     @app.middleware("http")
     async def limit(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         length = request.headers.get("content-length", "")
-        if request.method == "POST" and (not length.isdigit() or "transfer-encoding" in request.headers):
+        known = re.fullmatch("[0-9]+", length)
+        if request.method == "POST" and (not known or "transfer-encoding" in request.headers):
             return refusal(411, "send the length of the body: Content-Length")
-        if length.isdigit() and int(length) > LARGEST:
+        if known and (len(length) > 18 or int(length) > LARGEST):
             return refusal(413, f"the body has more than {LARGEST} bytes")
         return await call_next(request)
 

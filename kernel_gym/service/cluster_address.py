@@ -62,5 +62,5 @@ def check_reachable(address: str) -> None:
         return
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise ConfigError(f"cannot reach a Ray cluster at {address!r}: {error}") from error

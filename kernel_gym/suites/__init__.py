@@ -7,6 +7,7 @@ file in KernelBench's format. A suite is one of `SUITES`, a folder of such files
 from __future__ import annotations
 
 import os
+import re
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
@@ -26,6 +27,8 @@ SUITES: dict[str, int | None] = {
     "attention_parts": None,
     "mhc": None,
 }
+#: Most characters of a task's name, or of the path of its file.
+LONGEST_NAME = 1000
 
 
 def task_id(name: str, suite: str) -> str:
@@ -47,6 +50,8 @@ def find_task(name: str, suite: str | None = None, trust: bool = False) -> Task:
     Raises:
         TaskError: If there is no such task, or if the file cannot be loaded. The message suggests similar names.
     """
+    if len(name) > LONGEST_NAME:
+        raise TaskError(f"the name of a task has at most {LONGEST_NAME} characters, not {len(name)}")
     if suite is not None:
         name = task_id(name, suite)
     if name.endswith(".py"):
@@ -57,7 +62,7 @@ def find_task(name: str, suite: str | None = None, trust: bool = False) -> Task:
     if suite_name not in SUITES:
         return _from_folder(_folder(suite_name), rest, trust)
     for task in load_suite(suite_name):
-        if rest == task.name or (rest.isdigit() and int(rest) == task.number):
+        if rest == task.name or (task.number is not None and _number(rest) == task.number):
             return task
     raise TaskError(f"no task {name!r}{_near(name, [task.id for task in load_suite(suite_name)])}")
 
@@ -109,10 +114,16 @@ def _from_file(path: Path, trust: bool) -> Task:
 def _from_folder(folder: Path, name: str, trust: bool) -> Task:
     """Load the file of a folder with this name or number; no other file is read."""
     stems = {path.stem: path for path in sorted(folder.glob("*.py"))}
+    number = _number(name)
     for stem, path in stems.items():
-        if name == stem or (name.isdigit() and stem.startswith(f"{int(name)}_")):
+        if name == stem or (number is not None and stem.startswith(f"{number}_")):
             return _from_file(path, trust)
     raise TaskError(f"no problem file {name!r} in {str(folder)!r}{_near(name, list(stems))}")
+
+
+def _number(text: str) -> int | None:
+    """Return the number that a text is; None if it is none."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
 
 
 def _all_names() -> list[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from repository import ROOT
 
 from kernel_gym.authors.apprentice import profile_names
-from kernel_gym.cli import main
+from kernel_gym.cli import command_line, main
+from kernel_gym.cli.analysis import credit, forecast
 from kernel_gym.cli.run_options import PROFILES
 from kernel_gym.version import __version__
 
@@ -163,3 +165,12 @@ def test_options_have_help() -> None:
         return names
 
     assert without(main.parser()) == []
+
+
+@pytest.mark.parametrize("parse", [command_line.count, credit.numbers, forecast._shard])
+@pytest.mark.parametrize(
+    "text", ["", "0/0", "-1", "\N{SUPERSCRIPT TWO}", "9" * 5000, f"0/{'9' * 5000}", "\N{SUPERSCRIPT TWO}/4"]
+)
+def test_texts_that_are_no_numbers_are_refused_by_the_parser(parse: Callable[[str], object], text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not"):
+        parse(text)

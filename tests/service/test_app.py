@@ -111,6 +111,8 @@ def test_a_full_queue_sends_everybody_away(verifier: PausedVerifier) -> None:
         ({"task": "level1/rleu"}, 404, "did you mean level1/relu"),
         ({"task": "/etc/passwd"}, 404, "no packaged task"),
         ({"task": "../../x.py"}, 404, "no packaged task"),
+        ({"task": "level1/\N{SUPERSCRIPT TWO}"}, 404, "no task"),
+        ({"task": f"level1/{'9' * 5000}"}, 404, "at most 1000 characters"),
         ({"task_digest": "0"}, 409, "another version"),
         ({"task_source": "x = 1"}, 422, "defines no Model"),
         ({"source": None}, 422, "source"),

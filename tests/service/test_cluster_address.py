@@ -14,3 +14,9 @@ def test_a_process_uses_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         cluster_address._check_same(address, "10.0.0.5:6379")
     with pytest.raises(ConfigError, match=r"at 10.0.0.5:6379: it cannot use that at 10.0.0.6:6379"):
         cluster_address._check_same("10.0.0.6:6379", "10.0.0.5:6379")
+
+
+@pytest.mark.parametrize("port", ["99999", "\N{SUPERSCRIPT TWO}", "9" * 5000])
+def test_a_port_that_is_none_is_one_line(port: str) -> None:
+    with pytest.raises(ConfigError, match="cannot reach a Ray cluster"):
+        cluster_address.check_reachable(f"localhost:{port}")

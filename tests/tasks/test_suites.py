@@ -79,6 +79,11 @@ def test_a_suite_is_loaded_without_torch():
         ("softmx", "write suite/name .* did you mean level1/softmax"),
         ("levl1/relu", "no suite 'levl1'.*did you mean level1"),
         ("level1/101", "no task 'level1/101'"),
+        ("level1/\N{SUPERSCRIPT TWO}", "no task 'level1/.'"),
+        ("level1/\N{ARABIC-INDIC DIGIT ONE}", "no task 'level1/.'"),
+        (f"level1/{'9' * 900}", "no task 'level1/9"),
+        (f"level1/{'9' * 5000}", "at most 1000 characters, not 5007"),
+        (f"{'x' * 5000}/relu.py", "at most 1000 characters"),
         ("nowhere/relu.py", "no problem file 'nowhere/relu.py'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 def numbers(text: str) -> tuple[int, ...]:
     """Parse comma-separated whole numbers from 0 on."""
     words = command_line.words(text)
-    if not words or not all(word.isascii() and word.isdigit() for word in words):
+    if not words or not all(re.fullmatch("[0-9]{1,18}", word) for word in words):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 0 on, such as 0,3")
     return tuple(map(int, words))
 

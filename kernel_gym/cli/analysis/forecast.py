@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
@@ -188,10 +189,10 @@ def _pieces(arguments: argparse.Namespace) -> list[str]:
 
 def _shard(text: str) -> tuple[int, int]:
     """Parse a shard, such as 0/4."""
-    number, _, count = text.partition("/")
-    if not (number.isdigit() and count.isdigit() and int(number) < int(count)):
+    shard = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", text)
+    if shard is None or int(shard[1]) >= int(shard[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a shard such as 0/4")
-    return int(number), int(count)
+    return int(shard[1]), int(shard[2])
 
 
 def _grouped(pieces: list[str], size: int) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -54,7 +55,7 @@ class StudyRequest:
         definition = study_definition.load(self.name)
         if self.suites:
             definition = study_definition.on_suites(definition, self.suites)
-        if not all(seed.isdigit() for seed in self.seeds):
+        if not all(re.fullmatch("[0-9]{1,18}", seed) for seed in self.seeds):
             raise ConfigError(f"seeds are numbers, not {', '.join(self.seeds)}")
         budget = self.budget or int(_read_study_file(folder).get("budget", 0))
         seeds = [int(seed) for seed in self.seeds]
