@@ -104,6 +104,12 @@ _INTEGERS = frozenset(
         *["size_t", "ptrdiff_t", "uintptr_t", "intptr_t", "wchar_t", "char16_t", "char32_t", "byte", "TEventID"],
     ]
 )
+#: Vector types of the host as the compiler writes them, and its names for them, some of which do not tell their lanes.
+_VECTOR = re.compile(
+    r"\bvector\((?P<lanes>\d+)\)|\b__[A-Z][a-z]+\d+x(?P<named>\d+)_t\b|\b__(?:SV|m\d)\w*|\bvector_size\b"
+)
+_SIZED = re.compile(r"(?:__attribute__|__attribute|\[\[)[^;]{0,200}?\b_*(vector_size)")
+_MOST_LANES = 256
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
 _ALIASES = (
     re.compile(r"\busing\s+(?P<name>\w+)\s*(?:\[\[[^;]*?\]\]\s*)?=\s*(?P<type>[^;{}()]+);"),
@@ -130,6 +136,10 @@ class Operations:
     float: int = 0
     divisions: int = 0
 
+    def times(self, lanes: int) -> Operations:
+        """Return the operations of so many lanes."""
+        return Operations(self.branches, self.integer * lanes, self.float * lanes, self.divisions * lanes)
+
 
 def count(target: Path, source: str, kernel: ELFFile) -> None:
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
@@ -142,7 +152,7 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
     Raises:
         InfrastructureError: If the dump does not fit the object file.
     """
-    blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), aliases(source))
+    blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), source)
     lines = [
         f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
         for where, each in _placed(kernel, blocks)
@@ -152,7 +162,7 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
 
 def aliases(source: str) -> dict[str, bool]:
     """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
-    meanings = [(match["name"], match["type"]) for pattern in _ALIASES for match in pattern.finditer(source)]
+    meanings = _meanings(source)
     several = {name for match in _SEVERAL.finditer(source) for name in _NAMED.findall(match["names"])}
     meanings += [(name, "?") for name in sorted(several - _INTEGER_WORDS)]
     known: dict[str, bool] = {}
@@ -166,15 +176,32 @@ def aliases(source: str) -> dict[str, bool]:
     return known
 
 
-def read_dump(dump: str, names: Mapping[str, bool]) -> dict[str, list[Operations]]:
-    """Return the operations of each counted basic block of each function, in the order of the dump."""
-    pieces = _FUNCTION.split(dump)
-    return {name: _blocks(text, names) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
+    """Return the operations of each counted basic block of each function, in the order of the dump.
+
+    Where the source or the dump names vector types of the host, every operation counts as many times as the widest of
+    them has lanes. No kernel that passes the screen names one.
+    """
+    names, pieces = aliases(source), _FUNCTION.split(dump)
+    parts = [text.partition("<bb ") for text in pieces[2::2]]
+    functions = [_Function(head, names) for head, _, _ in parts]
+    types = [meaning for _, meaning in _meanings(source)] + _SIZED.findall(source)
+    lanes = max([_widest(types), *(_widest(function.types) for function in functions)])
+    blocks = (_blocks(function, body, lanes) for function, (_, _, body) in zip(functions, parts, strict=True))
+    return dict(zip(pieces[1::2], blocks, strict=True))
 
 
-def _blocks(text: str, names: Mapping[str, bool]) -> list[Operations]:
-    head, _, body = text.partition("<bb ")
-    function = _Function(head, names)
+def _meanings(source: str) -> list[tuple[str, str]]:
+    return [(match["name"], match["type"]) for pattern in _ALIASES for match in pattern.finditer(source)]
+
+
+def _widest(meanings: Iterable[str]) -> int:
+    """Return the lanes of the widest vector type of the host among types; 1 if there is none."""
+    vectors = [match for meaning in meanings for match in _VECTOR.finditer(meaning)]
+    return max((int(match["lanes"] or match["named"] or _MOST_LANES) for match in vectors), default=1)
+
+
+def _blocks(function: _Function, body: str, lanes: int) -> list[Operations]:
     blocks: list[Operations] = []
     for line in body.splitlines():
         kind, _, rest = line.strip().partition(" <")
@@ -185,7 +212,7 @@ def _blocks(text: str, names: Mapping[str, bool]) -> list[Operations]:
             blocks.append(Operations())
         elif blocks:
             function.add(blocks[-1], kind, fields)
-    return blocks
+    return blocks if lanes == 1 else [each.times(lanes) for each in blocks]
 
 
 class _Function:
@@ -198,6 +225,11 @@ class _Function:
         self._types: dict[str, set[str]] = {}
         for meaning, name in declared:
             self._types.setdefault(name, set()).add(_QUALIFIERS.sub("", meaning).strip())
+
+    @property
+    def types(self) -> set[str]:
+        """The types of all variables, as they are written."""
+        return set().union(*self._types.values())
 
     def add(self, block: Operations, kind: str, fields: list[str]) -> None:
         """Add the operations of a statement to those of its block."""

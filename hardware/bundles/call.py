@@ -65,7 +65,7 @@ class ProbeCall:
         fixed = built.task.instance(inputs.case).fixed_inputs() if inputs.case else {}
         self.values = [self.probe.give(array, i in fixed) for i, array in enumerate(inputs.values or ())]
 
-    def launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor]:
+    def launch(self, name: str, arguments: list[Any], addresses: list[int], made: list[int]) -> dict[int, torch.Tensor]:
         """Answer a launch with values that are recognised later."""
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         if len(self.probe.attributes) >= MOST_LAUNCHES:
@@ -101,42 +101,51 @@ class Call:
         self.runs: list[Run] = []
         self.failure: Run | None = None
         self.computed: list[str] = []
-        self.moved: list[tuple[str, int]] = []
+        self.moved: list[tuple[str, int]] = []  # names, and the bytes that are read and written for them
         self.results: list[list[Array]] = []
         self._sent = 0
         self._tensors: dict[int, tuple[int, Array]] = {}  # number and content by their addresses in the model's process
         self._numbers = 0
 
-    def launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor] | None:
+    def launch(
+        self, name: str, arguments: list[Any], addresses: list[int], made: list[int]
+    ) -> dict[int, torch.Tensor] | None:
         """Run one launch on the device; None if it failed, and then `failure` says why."""
         try:
-            return self._launch(name, arguments, addresses)
+            return self._launch(name, arguments, addresses, made)
         except HostFailure as failure:
             self.failure = self._fault("HOST", str(failure), _HOST)
         except ModelFailure as failure:
             self.failure = self.failed(failure)
         return None
 
-    def pretend(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor]:
+    def pretend(
+        self, name: str, arguments: list[Any], addresses: list[int], made: list[int]
+    ) -> dict[int, torch.Tensor]:
         """Answer a launch with NaN, to see whether the model's outputs depend on it."""
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         count = len(self._built.program.operator.outputs)
         positions = range(max(0, len(tensors) - count), len(tensors))
         return {position: _all_nan(tensors[position]) for position in positions}
 
-    def replay(self) -> Callable[[str, list[Any], list[int]], dict[int, torch.Tensor]]:
+    def replay(self) -> Callable[[str, list[Any], list[int], list[int]], dict[int, torch.Tensor]]:
         """Return a function that answers launches with the results of this call."""
         remaining: Iterator[list[Array]] = iter(self.results)
 
-        def answer(name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor]:
+        def answer(name: str, arguments: list[Any], addresses: list[int], made: list[int]) -> dict[int, torch.Tensor]:
             results = next(remaining, [])
             first = sum(isinstance(argument, torch.Tensor) for argument in arguments) - len(results)
             return {first + i: to_torch(array) for i, array in enumerate(results)}
 
         return answer
 
-    def returned(self, outputs: list[torch.Tensor]) -> Run | None:
-        """Look at what the model returned; return the run if there is nothing to compare."""
+    def returned(self, outputs: list[torch.Tensor], made: list[int]) -> Run | None:
+        """Look at what the model returned; return the run if there is nothing to compare.
+
+        Args:
+            outputs: What it returned.
+            made: The positions of those that torch wrote.
+        """
         if not self.runs:
             return self._fault(NO_LAUNCH, "ModelNew launches no kernel of the bundle", _MODEL)
         shapes = [(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")) for tensor in outputs]
@@ -145,7 +154,7 @@ class Call:
             text = f"ModelNew returns {_describe(shapes)}, the reference {_describe(expected)}"
             return self._fault("OUTPUT_SHAPE", text, _MODEL)
         for index, tensor in enumerate(outputs):
-            self._note(f"output {index}", _to_numpy(tensor))
+            self._note(f"output {index}", _to_numpy(tensor), index in made, fresh=True)
         if len(self.runs) != len(self._probe.attributes):
             self.computed.append("the number of launches")
         return None
@@ -181,7 +190,9 @@ class Call:
             notes.append(f"{TORCH_MOVES}: {text}; each is timed as a copy")
         return tuple(notes)
 
-    def _launch(self, name: str, arguments: list[Any], addresses: list[int]) -> dict[int, torch.Tensor] | None:
+    def _launch(
+        self, name: str, arguments: list[Any], addresses: list[int], made: list[int]
+    ) -> dict[int, torch.Tensor] | None:
         operator = self._built.program.operator
         if name != f"aclnn{operator.name}":
             raise ModelFailure(_BINDING, f"{name} does not exist: the bundle's operator is aclnn{operator.name}")
@@ -200,7 +211,7 @@ class Call:
             raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
         self._note_attributes(_plain_values(arguments))
         tiling = host.tile(self._built.program, specs[: counts[0]], specs[counts[0] :], values, self._platform)
-        return self._on_device(inputs, outputs, tiling, addresses)
+        return self._on_device(inputs, outputs, tiling, addresses, made)
 
     def _check_types(self, specs: Sequence[TensorArgument]) -> None:
         operator = self._built.program.operator
@@ -213,15 +224,16 @@ class Call:
         return min(self._built.column, len(parameter.dtypes) - 1)
 
     def _on_device(
-        self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, addresses: list[int]
+        self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, addresses: list[int], made: list[int]
     ) -> dict[int, torch.Tensor] | None:
         given = [_to_numpy(tensor) for tensor in inputs if tensor is not None]
         memory = [_to_numpy(tensor) for tensor in outputs]
         number = len(self.runs) + 1
         for index, array in enumerate(given):
-            self._note(f"input {index} of launch {number}", array)
+            self._note(f"input {index} of launch {number}", array, index in made)
         for index, array in enumerate(memory):
-            self._note(f"the content of output {index} of launch {number}", array)
+            name = f"the content of output {index} of launch {number}"
+            self._note(name, array, len(given) + index in made, fresh=True)
         numbers = tuple(map(self._number, addresses, [*given, *memory]))
         signature = Signature(
             inputs=tuple(InputSpec(array.shape, _name(array)) for array in given),
@@ -273,15 +285,28 @@ class Call:
         self._tensors[address] = (number, array)
         return number
 
-    def _note(self, name: str, array: Array) -> None:
-        """Note an array that torch computed or put together."""
+    def _note(self, name: str, array: Array, made: bool, fresh: bool = False) -> None:
+        """Note an array that torch computed, put together, copied or filled.
+
+        Args:
+            name: What it is.
+            array: Its values.
+            made: Whether torch wrote it in this call, as the model's process says.
+            fresh: Whether a call needs it anew. Other constants may have been there before the call.
+        """
         known = [*(self._inputs.values or ()), *(array for results in self.results for array in results)]
         origin = self._probe.origin(self._sent, array, known)
         self._sent += 1
         if origin == "computed":
             self.computed.append(name)
-        elif origin == "moved":
+        elif origin == "moved" or (origin == "same" and made and array.nbytes):
+            self.moved.append((name, 2 * array.nbytes))
+        elif origin == "constant" and (made or fresh) and not self._is_unset(array):
             self.moved.append((name, array.nbytes))
+
+    def _is_unset(self, array: Array) -> bool:
+        """Return whether an array is memory that nobody has written."""
+        return bool((np.ravel(array).view(np.uint8) == self._inputs.poison & 0xFF).all())
 
     def _note_attributes(self, values: list[Any]) -> None:
         launch = len(self.runs)

@@ -33,10 +33,10 @@ class ModelFailure(Exception):
     kind: str = ""
 
 
-#: Runs one launch: the operator's name, for each argument a tensor or a plain value, and the tensors' addresses in the
-#: model's process, which tell the same tensor in two launches. Returns outputs by position among the tensors; None if
-#: the launch failed.
-Launch = Callable[[str, list[Any], list[int]], dict[int, torch.Tensor] | None]
+#: Runs one launch: the operator's name, for each argument a tensor or a plain value, the tensors' addresses in the
+#: model's process, which tell the same tensor in two launches, and the positions of those that torch wrote in this
+#: call. Returns outputs by position among the tensors; None if the launch failed.
+Launch = Callable[[str, list[Any], list[int], list[int]], dict[int, torch.Tensor] | None]
 
 
 class ModelProcess(PythonProcess):
@@ -47,6 +47,8 @@ class ModelProcess(PythonProcess):
         super().__init__("kernel_gym.hardware.bundles.model_server", "bundle", torch.get_num_threads(), [package])
         self._limit = self._left = SECONDS
         self._most_bytes = LEAST_BYTES
+        #: The outputs of the last call that torch wrote, by position.
+        self.made: list[int] = []
 
     def forward(self, request: dict[str, Any], tensors: Sequence[torch.Tensor], launch: Launch) -> list[torch.Tensor]:
         """Call the model; `launch` runs its launches. A ModelFailure if the model fails."""
@@ -69,6 +71,7 @@ class ModelProcess(PythonProcess):
             if part not in BUNDLE_TEXTS.values():
                 part = BUNDLE_TEXTS["model_src"]
             raise ModelFailure(part, str(reply.get("message", ""))[:400], line if type(line) is int else None, kind)
+        self.made = _list_of(reply.get("made"), int)
         return outputs
 
     def texts(self, source: str) -> dict[str, str]:
@@ -110,7 +113,7 @@ def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch
     if any(len(entry) != 2 for entry in entries) or positions != list(range(len(tensors))):
         raise _not_its_own()
     arguments = [tensors[value] if kind == "tensor" else value for kind, value in entries]
-    return launch(str(reply.get("name", "")), arguments, addresses)
+    return launch(str(reply.get("name", "")), arguments, addresses, _list_of(reply.get("made"), int))
 
 
 def _list_of(value: object, kind: type) -> list[Any]:

@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, BinaryIO, TypeAlias, cast
 
@@ -75,11 +75,13 @@ class BundleModel(ModuleInstance):
         self._names = namespace | {"Model": namespace["ModelNew"]}
         self._built: tuple[int, torch.nn.Module] | None = None
 
-    def forward(self, seed: int, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def forward(
+        self, seed: int, tensors: Sequence[torch.Tensor], keep: Callable[[list[torch.Tensor]], None]
+    ) -> list[torch.Tensor]:
         """Call the model on the inputs of the reference's signature and return its outputs.
 
         Its parameters are those of the inputs where names or, in their order, shapes agree; else as its constructor
-        draws them from `seed`.
+        draws them from `seed`. `keep` is told which tensors there are before the call.
         """
         values = dict(zip(self.signature.inputs, tensors, strict=True))
         arguments = iter([tensor for spec, tensor in values.items() if spec.origin == "argument"])
@@ -87,6 +89,7 @@ class BundleModel(ModuleInstance):
         filled = [next(arguments) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         model = self._model_of(seed)
         _load(model, {spec.name: tensor for spec, tensor in values.items() if spec.origin == "state"})
+        keep([*tensors, *_tensors_of(model)])
         with torch.no_grad(), _OnHost(self._fill):
             result = model(*cast(Any, pytree.tree_unflatten(filled, structure)))
         return [leaf.contiguous() for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
@@ -98,6 +101,13 @@ class BundleModel(ModuleInstance):
                 with _OnHost(self._fill):
                     self._built = (seed, self._build())
         return self._built[1]
+
+
+def _tensors_of(model: torch.nn.Module) -> list[torch.Tensor]:
+    """Return the parameters, buffers and other tensors that a model and its parts hold."""
+    attributes = [value for part in model.modules() for value in vars(part).values()]
+    held = [leaf for leaf in pytree.tree_leaves(attributes) if isinstance(leaf, torch.Tensor)]
+    return [*model.parameters(), *model.buffers(), *held]
 
 
 def _load(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
@@ -118,13 +128,15 @@ class Server:
         self._models: dict[str, BundleModel] = {}
         self._poison = 0
         self._launched: list[torch.Tensor] = []  # of one call: none is freed, so an address stands for one tensor
+        self._versions: dict[int, int] = {}  # of memory that torch has not written in this call, by its address
 
     def answer(self, request: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
         """Return the response to one request and its tensors."""
         try:
             if request["method"] == "texts":
                 return {"texts": _texts(request["source"])}, []
-            return {"kind": "result"}, self._forward(request, tensors)
+            outputs = self._forward(request, tensors)
+            return {"kind": "result", "made": self._made(outputs)}, outputs
         except (bindings.NotUnderstood, bindings.BindingError) as error:
             return _error(BUNDLE_TEXTS["python_bind_src"], str(error), type(error).__name__), []
         except LaunchFailed:
@@ -146,7 +158,8 @@ class Server:
             texts = request["reference"], request["digest"], case, request["model"]
             self._models = {key: BundleModel(*texts, self._fill)}
         try:
-            return self._models[key].forward(request["seed"], tensors)
+            self._versions.clear()
+            return self._models[key].forward(request["seed"], tensors, self._keep)
         finally:
             self._launched.clear()
 
@@ -167,6 +180,15 @@ class Server:
         content = torch.full((tensor.nbytes,), self._poison, dtype=torch.uint8)
         return tensor.copy_(content.view(tensor.dtype).reshape(tensor.shape))
 
+    def _keep(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Remember that the memory of tensors is as torch found it, or as a launch left it."""
+        self._versions |= dict(map(_state, tensors))
+
+    def _made(self, tensors: Sequence[torch.Tensor]) -> list[int]:
+        """Return the positions of the tensors whose memory torch has written in this call."""
+        states = map(_state, tensors)
+        return [i for i, (address, version) in enumerate(states) if self._versions.get(address) != version]
+
     def _launch(self, name: str, arguments: list[Any]) -> None:
         """Ask the other process for a launch and copy what it wrote into the output tensors."""
         sent: list[list[Any]] = []
@@ -182,13 +204,19 @@ class Server:
         self._launched += tensors
         addresses = [tensor.data_ptr() for tensor in tensors]
         message = {"kind": "launch", "name": name, "arguments": sent, "addresses": addresses}
-        messages.send(self._outgoing, json.dumps(message), tensors)
+        messages.send(self._outgoing, json.dumps(message | {"made": self._made(tensors)}), tensors)
         text, outputs = messages.receive(self._incoming, _NO_LIMIT)
         reply = json.loads(text)
         if "error" in reply:
             raise LaunchFailed
         for position, output in zip(reply["outputs"], outputs, strict=True):
             tensors[position].copy_(output)
+        self._keep(tensors[position] for position in reply["outputs"])
+
+
+def _state(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return the address of a tensor's memory, and a number that grows whenever torch writes there."""
+    return tensor.untyped_storage().data_ptr(), 0 if tensor.is_inference() else tensor._version
 
 
 class _Vendor(types.ModuleType):

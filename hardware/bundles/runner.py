@@ -106,7 +106,7 @@ class BundleRunner:
             outputs = self._forward(built, inputs, call.launch)
         except ModelFailure as failure:
             return call.failure or call.failed(failure)
-        refused = call.failure or call.returned(outputs)
+        refused = call.failure or call.returned(outputs, self._processes["model"][1].made)
         if refused is None and any(name.startswith("output") for name in call.computed):
             try:
                 refused = call.without_launches(outputs, self._forward(built, inputs, call.pretend))
@@ -129,7 +129,7 @@ class BundleRunner:
 
     def _torch_us(self, built: BuiltBundle, inputs: Inputs, call: Call, outputs: list[torch.Tensor]) -> float:
         """Return the price of what torch did around the launches of a call."""
-        price = sum(self._prices.copy(2 * nbytes) for _, nbytes in call.moved)
+        price = sum(self._prices.copy(nbytes) for _, nbytes in call.moved)
         if not call.computed or inputs.case is None:
             return price
         if all(name.startswith("output") for name in call.computed) and self._follows(built, inputs, call, outputs):

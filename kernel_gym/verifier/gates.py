@@ -233,6 +233,8 @@ def _screen_binary(build: Build, source: Source | None, submission: Submission) 
     hidden = None
     if source and source.tree.has_error:
         hidden = source_screen.screen(source, compiled=True, language=language)
+    if source and language == "ascendc":
+        hidden = hidden or source_screen.screen_known_names(source)
     if source and build.preprocessed:
         hidden = hidden or source_screen.screen_preprocessed(build.preprocessed, language)
     if hidden:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from tree_sitter import Node
@@ -79,6 +80,18 @@ def _std(node: Node) -> Iterator[Finding]:
         yield _BOOK.finding("std-name", syntax.line(node), f"std::{match.group(1)}")
 
 
+@dataclass(frozen=True)
+class _Member:
+    """The type that declares a data member; `plain` if it is the member's own, and the member not constant."""
+
+    type: str = ""
+    plain: bool = False
+
+    @property
+    def kind(self) -> str:
+        return _kind(self.type) if self.plain else ""
+
+
 class _Names:
     """The names that the file declares outside of function bodies: member types, functions, constants."""
 
@@ -88,15 +101,32 @@ class _Names:
         self.functions = syntax.defined_functions(root)
 
     @cached_property
-    def members(self) -> dict[str, str]:
-        """Types of data members by name; members of several types under one name are left out."""
-        types_by_name: dict[str, set[str]] = {}
+    def classes(self) -> dict[str, dict[str, _Member]]:
+        """The data members of each class; one that classes of the same name declare in different ways is unknown."""
+        classes: dict[str, dict[str, _Member]] = {}
         for node in syntax.walk(self.root):
-            if node.type == "field_declaration" and not _is_fixed(node):
-                for declarator in syntax.declarators(node):
-                    types = types_by_name.setdefault(syntax.name_of(declarator), set())
-                    types.add(_type(node) if _is_plain(declarator) else "")
-        return {name: types.pop() for name, types in types_by_name.items() if len(types) == 1}
+            if node.type != "field_declaration":
+                continue
+            members = classes.setdefault(_class_around(node), {})
+            for declarator in syntax.declarators(node):
+                name, plain = syntax.name_of(declarator), _is_plain(declarator) and not _is_fixed(node)
+                member = _Member(_type(node), plain)
+                members[name] = member if members.get(name, member) == member else _Member()
+        return classes
+
+    @cached_property
+    def members(self) -> dict[str, _Member]:
+        """The data members of all classes by name; those that classes declare in different ways are left out."""
+        by_name: dict[str, set[_Member]] = {}
+        for members in self.classes.values():
+            for name, member in members.items():
+                by_name.setdefault(name, set()).add(member)
+        return {name: kinds.pop() for name, kinds in by_name.items() if len(kinds) == 1}
+
+    def member(self, owner: str, name: str) -> _Member:
+        """Return a member of a class; of an unknown class, the one that all classes with such a member agree on."""
+        own = self.classes.get(owner.partition("<")[0], {})
+        return own.get(name) or self.members.get(name, _Member())
 
     @cached_property
     def declared(self) -> frozenset[str]:
@@ -127,6 +157,12 @@ def _type(node: Node) -> str:
     return syntax.text(node.child_by_field_name("type")).replace(" ", "").rpartition("::")[2]
 
 
+def _class_around(node: Node) -> str:
+    """Return the name of the class that a node is in; empty outside of classes."""
+    around = syntax.enclosing(node, "class_specifier", "struct_specifier", "union_specifier")
+    return syntax.text(around.child_by_field_name("name")).partition("<")[0] if around else ""
+
+
 class _Device:
     """One function that runs on the device."""
 
@@ -134,6 +170,9 @@ class _Device:
         self.function = function
         self.names = names
         self.types: dict[str, str] = {}
+        self.owners: dict[str, str] = {}  # types of variables, and what pointers point to
+        scope = syntax.name_of(function.child_by_field_name("declarator")).rpartition("::")[0]
+        self.owner = _class_around(function) or scope.rpartition("::")[2]
         self.in_global_memory: set[str] = set()
         self._kinds: dict[int, str] = {}
         for node in syntax.walk(function):
@@ -150,6 +189,7 @@ class _Device:
                 self.in_global_memory.add(name)
             plain = _is_plain(declarator) or declarator.type == "reference_declarator"
             is_fixed = _is_fixed(node) and node.type == "declaration"
+            self.owners[name] = _type(node) if self.owners.get(name, _type(node)) == _type(node) else ""
             kept = "" if is_fixed or not plain else _type(node)
             self.types[name] = kept if self.types.get(name, kept) == kept else ""  # shadowed by another type: unknown
 
@@ -195,9 +235,9 @@ class _Device:
         match node.type:
             case "identifier":
                 name = syntax.text(node)
-                return _kind(self.types[name] if name in self.types else self.names.members.get(name, ""))
+                return _kind(self.types[name]) if name in self.types else self.names.member(self.owner, name).kind
             case "field_expression":
-                return _kind(self.names.members.get(syntax.text(node.child_by_field_name("field")), ""))
+                return self._member(node).kind
             case "parenthesized_expression":
                 return self.kind(node.named_children[0]) if node.named_children else ""
             case "number_literal":
@@ -209,6 +249,21 @@ class _Device:
                     return "pointer"
                 return "float" if "float" in both else "unsigned" if "unsigned" in both else ""
         return ""
+
+    def _member(self, node: Node) -> _Member:
+        """Return the member that `object.name`, `this->name` or `object.part.name` is."""
+        names = []
+        while node.type == "field_expression":
+            names.append(syntax.text(node.child_by_field_name("field")))
+            node = node.child_by_field_name("argument") or node.named_children[0]
+        owner, first = "", syntax.text(node)
+        if node.type == "this":
+            owner = self.owner
+        elif node.type == "identifier":
+            owner = self.owners[first] if first in self.owners else self.names.member(self.owner, first).type
+        for name in names[:0:-1]:
+            owner = self.names.member(owner, name).type
+        return self.names.member(owner, names[0])
 
     def _pointer(self, node: Node) -> Iterator[Finding]:
         cast = syntax.as_cast(node)

@@ -23,6 +23,8 @@ from kernel_gym.verifier.screening.source import Directive, Macro, Source, Token
 _GNU_ATTRIBUTE = ("__attribute__", "__attribute")
 _OPENING = {")": "(", "]": "["}
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
+#: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
+_RESERVED, _PREDEFINED = re.compile("__|_[A-Z]"), re.compile("__[A-Z0-9_]+__")
 #: The rule book of each language.
 BOOKS = {"ascendc": "screen", "cuda": "screen_cuda"}
 
@@ -59,6 +61,19 @@ def screen_host(source: Source) -> Finding | None:
         return broken
     except Unreadable as error:
         return book.finding(error.rule, error.line, error.detail)
+
+
+def screen_known_names(source: Source) -> Finding | None:
+    """Return the first reserved name in a text that the compiler has accepted and no list allows, or None.
+
+    The text does not declare such a name, so it is one that the compiler of this machine knows: a type or a function
+    that other machines, and the device, may not have.
+    """
+    book = rules.load(BOOKS["ascendc"])
+    unknown = [token for token in source.expanded if token.kind == "name" and not _is_known(book, token.text)]
+    own = syntax.declared_names(source.tree) if unknown else frozenset()
+    broken = next((token for token in unknown if token.text not in own), None)
+    return broken and book.finding("reserved-name", broken.line, broken.text)
 
 
 def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
@@ -169,6 +184,14 @@ def _is_reserved(book: RuleBook, name: str) -> bool:
     if name.startswith("__builtin_"):
         return name not in book.lists["builtins"]
     return name in book.lists["reserved_names"] or name.startswith(tuple(book.lists["reserved_prefixes"]))
+
+
+def _is_known(book: RuleBook, name: str) -> bool:
+    """Return whether a name is not reserved, or one of those that every text may have."""
+    if not _RESERVED.match(name) or _PREDEFINED.fullmatch(name):
+        return True
+    listed = name in book.lists["known_names"] or _bare(name) in book.lists["attributes"]
+    return listed or name.startswith(tuple(book.lists["known_prefixes"]))
 
 
 def _attributes(book: RuleBook, source: Source) -> Iterator[Finding]:

@@ -10,6 +10,15 @@ from tree_sitter import Node
 from kernel_gym.verifier.screening.source import DEVICE, ENTRY, SPACE
 
 _FUNCTION_LIKE = ("function_definition", "lambda_expression")
+_DECLARATIONS = frozenset(
+    {"declaration", "field_declaration", "function_definition", "type_definition", "for_range_loop"}
+    | {"parameter_declaration", "optional_parameter_declaration", "variadic_parameter_declaration"}
+)
+_NAMED = frozenset(
+    {"class_specifier", "struct_specifier", "union_specifier", "enum_specifier", "enumerator", "alias_declaration"}
+    | {"namespace_definition", "namespace_alias_definition", "concept_definition"}
+    | {"optional_type_parameter_declaration"}
+)
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
@@ -93,6 +102,19 @@ def defined_functions(root: Node) -> frozenset[str]:
             names.update(declared_functions(node))
         elif node.type in ("class_specifier", "struct_specifier"):
             names.add(text(node.child_by_field_name("name")))
+    return frozenset(names)
+
+
+def declared_names(root: Node) -> frozenset[str]:
+    """Return every name that the file declares: variables, functions, types, constants, parameters of templates."""
+    names: set[str] = set()
+    for node in walk(root):
+        if node.type in _DECLARATIONS:
+            names.update(name_of(declarator).rpartition("::")[2] for declarator in declarators(node))
+        elif node.type in _NAMED:
+            names.add(text(node.child_by_field_name("name")))
+        elif node.type in ("type_parameter_declaration", "structured_binding_declarator"):
+            names.update(text(child) for child in node.named_children)
     return frozenset(names)
 
 

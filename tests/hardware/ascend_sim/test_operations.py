@@ -73,7 +73,7 @@ def counts(build: Build, text: str) -> dict[str, tuple[int, ...]]:
     assert build.artifact is not None
     dump = build.artifact.with_name(operations.DUMP).read_text()
     sums: dict[str, tuple[int, ...]] = {}
-    for mangled, blocks in operations.read_dump(dump, operations.aliases(text)).items():
+    for mangled, blocks in operations.read_dump(dump, text).items():
         sums[mangled] = tuple(sum(column) for column in zip(*map(astuple, blocks), strict=True))
     return sums
 
@@ -124,8 +124,45 @@ def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) ->
         "  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
         "  gimple_assign <plus_expr, a, a, a, NULL>\n}\n"
     )
-    ((counted,),) = operations.read_dump(dump, operations.aliases(text)).values()
+    ((counted,),) = operations.read_dump(dump, text).values()
     assert (counted.integer, counted.float) == (0, 1)
+
+
+VECTORS = """
+float f ({type} x)
+{{
+  {alias} a;
+  {type} _1;
+
+  <bb 2> :
+  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>
+  gimple_assign <mult_expr, {result}, a_2, x_3(D), NULL>
+  gimple_assign <rdiv_expr, {result}, a_2, x_3(D), NULL>
+  gimple_assign <lshift_expr, {result}, a_2, 3, NULL>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("alias", "type", "text", "lanes"),
+    [
+        ("float", "float", "", 1),
+        ("vector(4) float", "vector(4) float", "", 4),
+        ("V", "__Float32x4_t", "typedef __Float32x4_t V;", 4),
+        ("V", "V", "using V = __Int8x16_t;", 16),
+        ("V", "V", "typedef float V __attribute__((vector_size(16)));", 256),
+        ("V", "V", "using V [[gnu::vector_size(16)]] = float;", 256),
+        ("V", "__SVFloat32_t", "", 256),
+        ("float", "float", "// vector_size\nconstexpr int vector_size = 64;", 1),
+    ],
+)
+def test_an_operation_on_a_vector_of_the_host_counts_for_each_lane(
+    alias: str, type: str, text: str, lanes: int
+) -> None:
+    head = ";; Function f (f, funcdef_no=1, decl_uid=1)\n"
+    dump = head + VECTORS.format(alias=alias, type=type, result="a_4")
+    ((counted,),) = operations.read_dump(dump, text).values()
+    assert (counted.integer + counted.float, counted.divisions) == (2 * lanes, lanes)
 
 
 # ---- what it costs -------------------------------------------------------------------------------------------------

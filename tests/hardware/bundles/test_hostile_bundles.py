@@ -1,6 +1,7 @@
 """Bundles that try to earn a verdict, a file or a number that is not theirs."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from repository import ROOT
 from kernel_gym.confinement import building
 from kernel_gym.errors import BundleError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.bundles import call, host, model_process
+from kernel_gym.hardware.bundles import call, host, model_process, model_server
 from kernel_gym.hardware.bundles.host import Attribute, HostFailure
 from kernel_gym.hardware.bundles.model_process import ModelFailure, compute_texts
 from kernel_gym.hardware.bundles.text import read
@@ -126,6 +127,8 @@ X = torch.ones(2, 3)
         {"arguments": [["tensor", 0]], "addresses": []},
         {"arguments": [["tensor", True]], "addresses": [0]},
         {"arguments": [["tensor"]], "addresses": [0]},
+        {"arguments": [["tensor", 0]], "addresses": [0]},
+        {"arguments": [["tensor", 0]], "addresses": [0], "made": [True]},
         {},
     ],
 )
@@ -173,6 +176,61 @@ def test_all_launches_of_a_call_share_one_budget(sample):
     assert not one._is_over_budget(Run("ok", spent=50))
     assert one._is_over_budget(Run("ok", spent=51))
     assert one._stopped(Run("ok", spent=51)).fault.rule == "BUDGET"
+
+
+@pytest.mark.parametrize(
+    ("origin", "made", "fresh", "nbytes"),
+    [
+        ("same", False, False, None),
+        ("same", True, False, 800),  # a copy, or an operation that changed nothing
+        ("moved", True, False, 800),
+        ("constant", False, False, None),  # of the constructor
+        ("constant", True, False, 400),  # a fill
+        ("constant", False, True, 400),
+    ],
+)
+def test_what_torch_moves_copies_or_fills_has_a_price(sample, origin, made, fresh, nbytes):
+    one = a_call(sample, poison=0xA5)
+    one._probe = SimpleNamespace(origin=lambda *_: origin)
+    one._note("it", np.zeros(100, np.float32), made, fresh)
+    one._note("nothing", np.zeros(0, np.float32), made, fresh) if origin == "same" else None
+    assert one.moved == ([("it", nbytes)] if nbytes else [])
+
+
+def test_memory_that_nobody_wrote_has_no_price(sample):
+    one = a_call(sample, poison=0xA5)
+    one._probe = SimpleNamespace(origin=lambda *_: "constant")
+    one._note("it", np.full(400, 0xA5, np.uint8).view(np.float32), made=True, fresh=True)
+    assert one.moved == []
+
+
+def test_tensors_that_torch_wrote_in_a_call_are_known_by_their_memory():
+    server, x, y = model_server.Server(None, None), torch.ones(4, 3), torch.ones(3)
+    server._keep([x, y])
+    assert server._made([x, x[1:], x.t(), x.clone(), torch.zeros(3), x[torch.arange(4)], y]) == [3, 4, 5]
+    x.clamp_(0)
+    assert server._made([x, x[1:], y]) == [0, 1]
+    with torch.inference_mode():
+        assert server._made([torch.zeros(3)]) == [0]
+
+
+def test_tensors_of_the_constructor_are_none_of_the_call():
+    part = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    part.tables = {"of": [torch.arange(4)]}
+    assert {tensor.numel() for tensor in model_server._tensors_of(part)} == {1, 3, 4, 6}
+
+
+@pytest.mark.slow
+def test_a_fill_and_a_copy_by_torch_are_timed(sample):
+    def latency(text):
+        verdict = judge(sample("relu", GIVEN, model(f"return {text}")), "strict")
+        assert isinstance(verdict, Feasible), verdict.feedback
+        return verdict.latency
+
+    unset = latency("custom_ops_lib.relu_custom(x, torch.empty_like(x))")
+    assert latency("custom_ops_lib.relu_custom(x, torch.zeros_like(x))") > unset + 3
+    assert latency("custom_ops_lib.relu_custom(x, torch.empty_like(x))[torch.arange(x.shape[0])]") > unset + 3
+    assert latency("custom_ops_lib.relu_custom(x, torch.empty_like(x)).clamp_(0)") > unset + 3
 
 
 def judge(text, policy, reference=SAMPLES / "relu.reference.py"):

@@ -10,7 +10,7 @@ from repository import ROOT
 from kernel_gym.hardware.host.ascend_launches import rewrite
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.screening import dialect
-from kernel_gym.verifier.screening.screen import findings, screen, screen_preprocessed
+from kernel_gym.verifier.screening.screen import findings, screen, screen_known_names, screen_preprocessed
 from kernel_gym.verifier.screening.source import read
 
 HONEST = sorted((ROOT / "tests" / "verifier" / "honest").glob("*.cpp"))
@@ -310,6 +310,68 @@ def test_honest_preprocessed_text_passes():
     assert screen_preprocessed(marked(launch + offset + 'constexpr const char *t = "a R";\n')) is None
 
 
+@pytest.mark.parametrize(
+    "type",
+    [
+        "__Float32x4_t",
+        "__Int8x16_t",
+        "__Poly64x2_t",
+        "__SVFloat32_t",
+        "__m128",
+        "__m512i",
+        "__v4sf",
+        "__simd128_int8_t",
+    ],
+)
+def test_vector_types_of_any_host_are_refused(type):
+    finding = screen(read(in_compute(f"{type} a;")))
+    assert finding is not None
+    assert (finding.rule.id, finding.detail) == ("reserved-name", type)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "__fp16 h = 1;",
+        "_Float16 h = 1;",
+        "__float128 q = 1;",
+        "_Complex float c;",
+        "auto f = std::__addressof(n);",
+        "#define HOST __bf16\nHOST b;",
+        "struct Own { int __a; }; __float80 f;",
+    ],
+)
+def test_reserved_names_that_the_compiler_knows_are_refused_once_it_has_accepted_the_text(line):
+    source = read(in_compute(line))
+    assert list(findings(source)) == []  # until then they are mistakes
+    finding = screen_known_names(source)
+    assert finding is not None
+    assert finding.rule.id == "reserved-name"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#ifndef __RELU_H__\n#define __RELU_H__\n#endif",
+        "#ifdef __x86_64__\n#endif",
+        "constexpr uint32_t __kTile = 64; constexpr int _Rows = 3;",
+        "struct _Tiling { uint32_t __total; }; template <class _T, int __N> struct __Fixed { _T data[__N]; };",
+        "enum __Mode { _Fast, __slow }; using _Real = float; typedef int __Index; namespace __mine { class _A; }",
+        "inline int __up(int __a, int _B = 3) { auto [__c, _D] = Pair{1, 2}; return __a + _B + __c + _D; }",
+        "__inline__ int Line(const float *__restrict__ p) { return __LINE__ + sizeof(__func__) + __INT32_MAX__; }",
+        "struct __attribute__((__packed__, __aligned__(8))) Packed { char a; int b; };",
+        "__ubuf__ float *p; __cbuf__ half *q; static_assert(__is_same(float, float) && sizeof(__int128) == 16);",
+    ],
+)
+def test_reserved_names_of_the_text_itself_and_of_the_device_pass(line):
+    assert screen_known_names(read(with_line(line))) is None
+
+
+@pytest.mark.parametrize("path", HONEST, ids=lambda p: p.stem)
+def test_honest_kernels_name_nothing_that_only_the_compiler_knows(path):
+    assert screen_known_names(read(path.read_text())) is None
+
+
 def test_findings_carry_the_line_of_the_author():
     finding = screen(read("#define X \\\n  1\n\n/* a\n b */\nint counter;\n"))
     assert finding is not None
@@ -359,6 +421,43 @@ def test_the_dialect_refuses_what_the_device_compiler_refuses(line, words):
 )
 def test_the_dialect_lets_legal_conversions_pass(line):
     assert dialect.lint(read(in_compute(line))) == ()
+
+
+MEMBERS = """
+struct Sizes { uint32_t total, rows; float scale; const uint32_t fixed = 3; };
+struct Sums { float total = 0.0f; Sizes sizes; int32_t rows; };
+class Part {
+public:
+    __aicore__ inline float Inside(const Sizes &s, Sums *p, int32_t i) { LINE }
+    __aicore__ inline float Outside(const Sizes &s, Sums *p, int32_t i);
+    Sizes t;
+    Sums sums;
+    float total = 0.0f;
+    int32_t rows;
+};
+__aicore__ inline float Part::Outside(const Sizes &s, Sums *p, int32_t i) { LINE }
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "mistakes"),
+    [
+        ("return total / (float)t.total;", 2),
+        ("return total / (float)t.rows;", 2),
+        ("return static_cast<float>(s.total);", 2),
+        ("return float(this->t.total);", 2),
+        ("float f = sums.sizes.total; return f;", 2),
+        ("return (float)p->sizes.rows;", 2),
+        ("Sizes own; return (float)own.rows;", 2),
+        ("return (float)sums.rows + (float)rows + (float)p->rows + (float)this->rows;", 0),
+        ("return p->total + this->total + sums.total * total + t.scale * (float)i;", 0),
+        ("return (float)(int32_t)t.total + (float)t.fixed;", 0),
+        ("auto unknown = Make(); return (float)unknown.rows + (float)Make().total;", 0),
+    ],
+)
+def test_conversions_of_members_go_by_their_class(line, mistakes):
+    found = dialect.lint(read(with_line(MEMBERS.replace("LINE", line))))
+    assert len(found) == mistakes, found
 
 
 def test_host_code_may_convert_as_it_likes():

@@ -44,6 +44,7 @@ uint32_t consumer_at(uint32_t source, uint32_t destination);
 
 struct Queue {
     bool ready = false;
+    uint32_t number = 0;  // differs from that of every other queue with buffers; below 64, as a TPipe has 64 buffers
     uint32_t source = 0, destination = 0;
     int32_t depth = 0;
     uint32_t bytes = 0, space = ASC_UB;

@@ -111,8 +111,8 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     record.op = static_cast<uint16_t>(c.dtype);
     record.gm = c.address;
     record.matmul = shape;
-    const Laid *matrices[] = {&all_a, &all_b, &all_c};
-    for (int i = 0; i < 3; ++i)
+    const Laid *matrices[] = {&all_a, &all_b, &all_c, &biases};
+    for (int i = 0; i < (flags & has_bias ? 4 : 3); ++i)
         record.matrix[i] = {matrices[i]->address, static_cast<uint32_t>(matrices[i]->bytes()),
                             static_cast<uint32_t>(matrices[i]->count()), matrices[i]->step()};
     record.atomic = atomic;

@@ -68,8 +68,11 @@ uint32_t Executor::check_queue(const Core &core, uint32_t id, uint32_t source, u
 }
 
 void Executor::place_queue(Core &core, uint32_t id, const Queue &made, uint32_t addr, uint32_t count) {
+    uint64_t taken = 0;
+    for (const Queue &other : core.queues) taken |= static_cast<uint64_t>(other.ready) << other.number;
     if (core.queues.size() <= id) core.queues.resize(id + 1);
     Queue &queue = core.queues[id] = made;
+    while (taken >> queue.number & 1) ++queue.number;
     queue.ready = true;
     queue.buffers.resize(count);
     for (uint32_t slot = 0; slot < count; ++slot) {
@@ -239,7 +242,7 @@ void Executor::alloc(uint32_t id, uint32_t addr, int32_t line) {
     overhead(Call::QueueOp);
     if (buffer.freed) {
         core.clocks.join(queue.producer(), buffer.free);
-        wait(queue.producer(), free_token(id, slot));
+        wait(queue.producer(), free_token(queue.number, slot));
     }
     if (options_.compute) core.memory(queue.space).forget(addr, addr + queue.bytes);
 }
@@ -286,7 +289,7 @@ void Executor::enqueue_between(Core &core, uint32_t id, const asc_local &tensor,
     buffer.ready = core.clocks.snapshot(producer_at(source));
     queue.enqueued.push_back(slot);
     overhead(Call::QueueOp);
-    signal(producer_at(source), ready_token(id, slot));
+    signal(producer_at(source), ready_token(queue.number, slot));
 }
 
 void Executor::dequeue(uint32_t id, uint32_t addr, int32_t line) {
@@ -323,7 +326,7 @@ void Executor::dequeue_between(Core &core, uint32_t id, uint32_t addr, uint32_t 
     buffer.line = diagnostics_.line;
     core.clocks.join(consumer, buffer.ready);
     overhead(Call::QueueOp);
-    wait(consumer, ready_token(id, slot));
+    wait(consumer, ready_token(queue.number, slot));
 }
 
 // Marks blocks of UB as freed until AllocTensor allocates them again.
@@ -353,7 +356,7 @@ void Executor::free(uint32_t id, asc_local tensor, int32_t line) {
     if (buffer.counted) --core.in_flight[queue.producer()][queue.consumer()];
     buffer.counted = false;
     overhead(Call::QueueOp);
-    signal(queue.consumer(), free_token(id, slot));
+    signal(queue.consumer(), free_token(queue.number, slot));
 }
 
 }  // namespace sim

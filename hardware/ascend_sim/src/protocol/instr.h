@@ -86,7 +86,7 @@ struct Instr {
     uint64_t gm_gap;       // copies: bytes between bursts on the global side
     Operand operand[3];
     asc_matmul_shape matmul;
-    MatrixRows matrix[3];  // of Matmul: A, B, C, in their memory layout
+    MatrixRows matrix[4];  // of Matmul: A, B, C and the bias, in their memory layout; without a bias it has no rows
     uint8_t tail;          // count form whose byte count is not a multiple of 256
     uint8_t atomic;
     uint8_t bypass;  // copies: the global side has a cache hint that keeps it out of L2

@@ -21,7 +21,7 @@ struct Touch {
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
 };
 
-// How much of L2 a core has filled, and how many bytes it has read. Cores are timed one after another, so each core
+// How much of L2 a core has filled in this launch, and how many bytes its block has read. Cores are timed one after another, so each core
 // represents all: the bytes it has filled times the number of cores that run beside it approximate the whole chip at
 // that moment.
 struct Filler {

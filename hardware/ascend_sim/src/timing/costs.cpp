@@ -57,6 +57,7 @@ Costs::Costs(const Chip &chip) {
     matmul_step_ = ticks(chip.matmul.step);
     matmul_drain_ = ticks(chip.matmul.drain);
     matmul_overlap_ = ticks(chip.matmul.overlap);
+    atomic_ = ticks(chip.memory.atomic);
     l1_bytes_ = static_cast<uint64_t>(chip.l1_bytes);
     l0a_bytes_ = static_cast<uint64_t>(chip.l0a_bytes);
     l0b_bytes_ = static_cast<uint64_t>(chip.l0b_bytes);
@@ -168,7 +169,8 @@ Costs::Blocking Costs::blocking(const Instr &instr) const {
 }
 
 // Computes C block by block, each a sum over steps of k. With one buffer in L1 a step is loaded and then moved to L0
-// while the cube computes the previous step. With more buffers, loads run ahead and one copy brings several steps.
+// while the cube computes the previous step. With more buffers, loads run ahead and one copy brings several steps. Each
+// block fetches its part of the bias.
 Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
     const asc_matmul_shape &shape = instr.matmul;
     const auto [m, n, k, along, ahead] = blocking(instr);
@@ -180,14 +182,21 @@ Costs::Matmul Costs::matmul(const Instr &instr, Rate in, Rate out) const {
     const Ticks load = 2 * copy_issue_ / static_cast<Ticks>(along) + copy_burst_ * static_cast<Ticks>(bursts) +
                        in.of((m + n) * k * bytes) + (ahead ? 0 : latency_);
     const Ticks move = 2 * load_latency_ + l0a_.of(m * k * bytes) + l0b_.of(k * n * bytes);
+    const MatrixRows &bias = instr.matrix[3];
+    const uint64_t biases = bias.count ? bias.bytes / shape.n * n : 0;
+    const Ticks stored = instr.atomic ? out.of(written) * atomic_ / CYCLE : out.of(written);
     Matmul cost;
     cost.ahead = ahead;
     cost.mac = static_cast<Ticks>(steps) * (cube(step) + matmul_step_ + (ahead ? 0 : matmul_drain_));
     cost.mte1 = static_cast<Ticks>(steps) * move;
     cost.mte2 = static_cast<Ticks>(steps) * load;
-    cost.fix = static_cast<Ticks>(blocks) * (fix_latency_ + copy_burst_ * static_cast<Ticks>(m) + out.of(written));
+    if (biases) {
+        cost.mte1 += static_cast<Ticks>(blocks) * (load_latency_ + tables_.of(biases));
+        cost.mte2 += static_cast<Ticks>(blocks) * (copy_issue_ + copy_burst_ + in.of(biases) + (ahead ? 0 : latency_));
+    }
+    cost.fix = static_cast<Ticks>(blocks) * (fix_latency_ + copy_burst_ * static_cast<Ticks>(m) + stored);
     cost.parts = k * along * bytes < 512 ? m * steps : 0;
-    cost.read = steps * (m + n) * k * bytes;
+    cost.read = steps * (m + n) * k * bytes + blocks * biases;
     cost.written = blocks * written;
     return cost;
 }

@@ -50,7 +50,7 @@ private:
     Ticks tail_, row_reduce_, read_read_, read_write_, sort_, merge_, pass_startup_, pass_repeat_, pass_repeat16_,
         pass_row_;
     Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_, latency_;
-    Ticks matmul_call_, matmul_step_, matmul_drain_, matmul_overlap_;
+    Ticks matmul_call_, matmul_step_, matmul_drain_, matmul_overlap_, atomic_;
     uint64_t l1_bytes_, l0a_bytes_, l0b_bytes_, l0c_bytes_;
     Rate l0a_, l0b_, l1_, tables_;
 };

@@ -281,12 +281,12 @@ void Timeline::barrier(Core &at, const Instr &instr) {
 
 // ---- Matmul ------------------------------------------------------------------------------------------------------
 
-// The matrices are fetched from HBM once; the block sizes determine how often they are read again from L2.
+// The matrices and the bias are fetched from HBM once; the block sizes determine how often they are read again from L2.
 void Timeline::matmul(Core &at, const Instr &instr) {
     const Ticks start = issue(at, instr.pipe);
     Costs::Matmul cost = costs_.matmul(instr, at.cube_l2, at.fix);
     Touch found;
-    for (int matrix = 0; matrix < 2; ++matrix) touch_rows(at, instr.matrix[matrix], false, found);
+    for (const int matrix : {0, 1, 3}) touch_rows(at, instr.matrix[matrix], false, found);
     Touch stored;
     touch_rows(at, instr.matrix[2], true, stored);
     at.work[instr.pipe] += costs_.matmul_time(cost);

@@ -51,8 +51,12 @@ private:
         Ticks time = 0;
         uint8_t pipe = ASC_S;
     };
-    // A physical core: when it has finished its blocks, and how much of that time depends on the other cores.
-    struct Place { Ticks free = 0, hbm = 0, for_others = 0, work = 0; };
+    // A physical core: when it has finished its blocks, how much of that time depends on the other cores, and what its
+    // blocks have filled of L2.
+    struct Place {
+        Ticks free = 0, hbm = 0, for_others = 0, work = 0;
+        uint64_t filled = 0, dirty = 0;
+    };
     // A finished block: where it ran, and the time it loses for each byte that comes from HBM instead of L2.
     struct Ended {
         uint32_t place = 0;
@@ -62,7 +66,6 @@ private:
         uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
         Ticks began = 0, core_time = 0;
         std::vector<Ticks> meetings;  // when the last core arrived at each SyncAll
-        uint64_t filled = 0;
         std::vector<Place> places;
         std::vector<Ended> ended;  // by block
         std::vector<Way> cubes;    // in a mixed launch two vector cores share one

@@ -40,7 +40,9 @@ void Timeline::end_launch() {
     if (trace_) trace_->add_launch(launches_, launch_.blocks, launch_.cores, launch_.began, now_);
     longest_ += longest;
     mean_ += std::min(longest, launch_.core_time / std::max(1u, launch_.cores));
-    l2_.end_launch(launch_.filled);
+    uint64_t filled = 0;
+    for (const Place &place : launch_.places) filled += place.filled;
+    l2_.end_launch(filled);
 }
 
 // The duration of a launch. Cores were timed one after another, each with an equal share of HBM. Two corrections are
@@ -89,6 +91,8 @@ void Timeline::begin_core(uint32_t block) {
     cores_[block] = std::move(spare_.back());
     spare_.pop_back();
     cores_[block]->begin(block, static_cast<uint32_t>(place - places.begin()), place->free + dispatch);
+    cores_[block]->filler.filled = place->filled;
+    cores_[block]->filler.dirty = place->dirty;
     share_memory(*cores_[block]);
 }
 
@@ -125,7 +129,8 @@ void Timeline::end_core(Core &at) {
     const Ticks loading = std::min(span, at.totals.busy[ASC_MTE2]);
     launch_.ended[at.block] = {at.place, Rate{span ? loss * loading / span : 0}};
     launch_.core_time += span;
-    launch_.filled += at.filler.filled;
+    place.filled = at.filler.filled;
+    place.dirty = at.filler.dirty;
     at.totals.core_time = span;
     totals_.add(at.totals);
     spare_.push_back(std::move(cores_[at.block]));

@@ -105,6 +105,23 @@ def test_a_pipe_can_be_reset(device: AscendSim) -> None:
     once(device, body + FLOATS + LOAD + "Adds(b, a, 1.0f, 1024);" + STORE)
 
 
+def test_the_moments_of_a_queue_are_its_own_however_many_queues_there_are(device: AscendSim) -> None:
+    def latency(unused: int) -> float:
+        body = f"""TQue<TPosition::VECIN, 1> q; TQue<TPosition::VECIN, 1> unused[{unused}];
+            TQue<TPosition::VECOUT, 1> other; pipe.InitBuffer(q, 1, 4096); pipe.InitBuffer(other, 1, 32);
+            for (int i = 0; i < 16; ++i) {{
+                LocalTensor<float> t = q.AllocTensor<float>(), o = other.AllocTensor<float>();
+                DataCopy(t, gx[i % 4 * 1024], 1024); q.EnQue(t);
+                other.EnQue(o); o = other.DeQue<float>(); other.FreeTensor(o);
+                t = q.DeQue<float>(); Muls(b, t, 2.0f, 1024); q.FreeTensor(t);
+            }}"""
+        run = once(device, FLOATS + body + STORE)
+        assert run.latency_us is not None
+        return run.latency_us
+
+    assert latency(495) == pytest.approx(latency(496), abs=0.05)
+
+
 # ---- cores ---------------------------------------------------------------------------------------------------------
 
 

@@ -418,3 +418,38 @@ def test_a_trace_names_cores_blocks_and_launches(tmp_path) -> None:  # type: ign
         ("launch 2", {"blocks": 1, "cores": 1}),
     ]
     assert launches[0]["ts"] + launches[0]["dur"] <= launches[1]["ts"]
+
+
+def test_blocks_of_one_core_fill_l2_together() -> None:
+    small = ROUND.changed(vector_cores=1, memory__l2_bytes=8 * KB, memory__l2_usable=1)
+    report = time(launch([[copy_in(X, 4 * KB)], [copy_in(Y, 16 * KB)], [copy_in(X, 4 * KB)]]), small)
+    assert report["bytes"]["hbm_read"] == 24 * KB
+    report = time(launch([[copy_out(Z + i * 8 * KB, 8 * KB)] for i in range(8)]), small)
+    assert report["bytes"]["hbm_write"] == 56 * KB
+    report = time(2 * launch([[copy_in(X, 4 * KB)], [copy_in(X, 4 * KB)]]), small)
+    assert report["bytes"]["hbm_read"] == 4 * KB
+
+
+SMALL_PRODUCT = "matmul pipe=2 dtype=1 op=0 m=128 n=128 k=128 base_m=128 base_n=128 base_k=128"
+
+
+def test_a_product_that_is_added_to_memory_costs_the_factor_of_atomic_copies() -> None:
+    def product(atomic: int) -> float:
+        return ns(launch([[f"{SMALL_PRODUCT} atomic={atomic}"]], kind=1), ROUND.changed(cube__fix_gbs=32))
+
+    assert ROUND.figures["memory.atomic"] == 2
+    assert product(1) - product(0) == pytest.approx(128 * 128 * 4 / 32)
+    added = launch([[copy_out(Z, 4 * KB, atomic=1)]])
+    assert ns(added) == 10 + 2 * 4 * KB / 16
+
+
+def test_the_bias_of_a_product_is_fetched_and_loaded() -> None:
+    profile = ROUND.changed(memory__l1_core_gbs=128, cube__load_latency=30, cube__table_bytes=16)
+
+    def pipes(bias: str) -> dict[str, float]:
+        pipes: dict[str, float] = time(launch([[f"{SMALL_PRODUCT} {bias}"]], kind=1), profile)["pipes"]
+        return {name: us * 1000 for name, us in pipes.items()}
+
+    without, bias = pipes(""), pipes(f"bias={X} bias_bytes=512 biases=1")
+    assert bias["MTE2"] - without.get("MTE2", 0) == pytest.approx(10 + 512 / 32 + 100)
+    assert bias["MTE1"] - without.get("MTE1", 0) == pytest.approx(30 + 512 / 16)

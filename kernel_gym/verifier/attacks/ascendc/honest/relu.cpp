@@ -23,7 +23,7 @@ public:
         xGm.SetGlobalBuffer((__gm__ float *)x + start, length);  // @input
         yGm.SetGlobalBuffer((__gm__ float *)y + start, length);  // @output
         pipe.InitBuffer(inQueue, 2, tile * sizeof(float));
-        pipe.InitBuffer(outQueue, 2, tile * sizeof(float));
+        pipe.InitBuffer(outQueue, 2, tile * sizeof(float));  // @buffers
     }
     __aicore__ inline void Process()
     {
@@ -62,7 +62,7 @@ private:
 
     AscendC::TPipe pipe;
     AscendC::TQue<AscendC::TPosition::VECIN, 1> inQueue;
-    AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQueue;
+    AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQueue;  // @members
     AscendC::GlobalTensor<float> xGm;
     AscendC::GlobalTensor<float> yGm;
     uint32_t length = 0;
