@@ -23,7 +23,7 @@ static uint32_t Shared(uint32_t n, uint32_t parts)
 static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, uint32_t batch)
 {
     uint64_t best = ~0ull;
-    const uint64_t depth = AtMost((k + 7) / 8 * 8, 64), steps = (k + depth - 1) / depth;
+    const uint64_t steps = (k + 63) / 64, depth = ((k + steps - 1) / steps + 7) / 8 * 8;
     for (uint32_t down = 1; down <= AtMost((m + 15) / 16, 32); ++down) {
         for (uint32_t across = 1; across <= AtMost((n + 15) / 16, 128); ++across) {
             const uint32_t rows = Shared(m, down), columns = Shared(n, across);
