@@ -218,3 +218,33 @@ def test_a_call_on_new_values_is_compared_with_known_calls_nearby() -> None:
     samples = [{"microseconds": time, "first": time == 100.0} for time in times]
     assert novelty(samples).nearby == (12.5,)
     assert novelty([{"microseconds": 3.0, "first": True}]).nearby == ()
+
+
+@pytest.mark.parametrize(("independent", "timed", "checked"), [(True, {"mixed"}, []), (False, {"normal"}, ["mixed"])])
+def test_stress_is_not_timed_where_it_may_hide_other_rows(
+    monkeypatch: pytest.MonkeyPatch, independent: bool, timed: set[str], checked: list[str]
+) -> None:
+    kinds: dict[float, str] = {}
+    compared: list[str] = []
+
+    class Kinds(StubReferences):
+        def draw(self, *arguments: object) -> ValueSet:
+            values = super().draw()
+            kinds[float(values.values[0][0])] = cast(str, arguments[2])
+            return values
+
+        def shared(self, *arguments: object) -> list[ValueSet]:
+            return [self.draw(*arguments) for _ in range(cast(int, arguments[-1]))]
+
+    def compare(device: object, build: object, task: object, values: ValueSet) -> Run:
+        compared.append(kinds[float(values.values[0][0])])
+        return Run("ok")
+
+    monkeypatch.setattr(latency_clocked, "rows_are_independent", lambda task: independent)
+    monkeypatch.setattr(latency_clocked, "check_one", compare)
+    device = StubClock((20.0, 20.0), lambda call, rng: 1.0, 0)
+    with KernelValues(cast(References, Kinds()), TASK, BUILD.kernel) as values:
+        outcome = latency_clocked.measure(cast(Device, device), BUILD, TASK, Checked(), values)
+    assert isinstance(outcome, Timed)
+    assert {kinds[number] for number in device.met} == timed
+    assert compared == checked

@@ -131,6 +131,38 @@ def test_cheats_gain_nothing(verifier: Verifier, name: str) -> None:
     assert verdict.outcome != "unjudged", verdict.feedback
 
 
+#: A mean of squared differences by one block, in an order that is always the same; TARGET is what is subtracted.
+MSE = """#include "kernel_gym.h"
+__global__ void mse(const float *p, const float *q, float *result, long long n) {
+    __shared__ double sums[1024];
+    double sum = 0.0;
+    for (long long i = threadIdx.x; i < n; i += 1024) { const double d = p[i] - (TARGET); sum += d * d; }
+    sums[threadIdx.x] = sum;
+    for (int half = 512; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) *result = (float)(sums[0] / n);
+}
+extern "C" int kernel_launch(const KernelArgs *args, void *stream) {
+    const long long n = args->inputs[0].shape[0] * args->inputs[0].shape[1];
+    mse<<<1, 1024, 0, (cudaStream_t)stream>>>((const float *)args->inputs[0].ptr, (const float *)args->inputs[1].ptr,
+        (float *)args->outputs[0].ptr, n);
+    return 0;
+}
+"""
+
+
+def test_values_with_stress_do_not_hide_what_is_not_read(verifier: Verifier) -> None:
+    """An output that adds all rows up is compared on ordinary values, too."""
+    honest = judge(verifier, MSE.replace("TARGET", "q[i]"), "level1/mse_loss")
+    assert honest.feasible, honest.feedback
+    for target in ("n > 100000 ? 0.0f : q[i]", "n > 100000 && fabsf(p[i]) < 15.0f ? p[i] : q[i]"):
+        verdict = judge(verifier, MSE.replace("TARGET", target), "level1/mse_loss")
+        assert verdict.outcome == "incorrect", (target, verdict.feedback)
+        assert getattr(verdict, "case", "") == "timing"
+
+
 def test_unscreened_state_is_gone_at_every_call(device: Cuda) -> None:
     """Even if the screen let a global variable through: the code is loaded anew before each call."""
     import numpy as np
