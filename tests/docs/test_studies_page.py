@@ -54,12 +54,36 @@ def test_the_results_of_transfer_are_what_its_command_printed() -> None:
         assert f"| `{agent}` | {' | '.join(cells)} |" in text
 
 
-def test_all_agents_are_equal_on_the_placebo() -> None:
-    text = (DOCS / "results" / "placebo.md").read_text()
-    rows = re.findall(r"^\| ([\w@-]+) \| (\d.*) \|$", text, re.MULTILINE)
-    assert len(rows) == 3 * len(study_definition.load("placebo").agents)
+@pytest.mark.parametrize("study", ["placebo", "placebo-calibrated"])
+def test_all_agents_are_equal_on_the_placebo(study: str) -> None:
+    text = (DOCS / "results" / f"{study.replace('-', '_')}.md").read_text()
+    rows = re.findall(r"^\| ([\w@-]+) \| (\d\.\d\d .*) \|$", text, re.MULTILINE)
+    assert len(rows) == 3 * len(study_definition.load(study).agents)
     assert len({figures for _, figures in rows}) == 3  # one of each level and one of both
     assert "equal in every seed" in text
+
+
+def test_the_arena_page_says_what_its_command_printed() -> None:
+    text, record = (DOCS / "arena.md").read_text(), (DOCS / "results" / "arena.md").read_text()
+    study = study_definition.load("arena")
+    sections = dict(section.split("\n", 1) for section in record.split("\n## ")[1:])
+    shares = [
+        dict(re.findall(r"^\| \d+ \| ([\w-]+) \| (\S+ \[\S+ \S+\]) \|", sections[title], re.MULTILINE))
+        for title in study.rankings
+    ]
+    _, table = text.split("| agent | refining, three authors | each drafts its own way | 300 attempts |")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n\n")[0].splitlines()[2:]]
+    stated = {re.findall(r"`([\w-]+)`", name)[0]: cells for name, *cells in rows}
+    assert stated == {agent: [column.get(agent, "") for column in shares] for agent in study.agents}
+    contrasts = dict(re.findall(r"^\| middle/([\w-]+) - \S+ \| speedup \| (\S+ \[[^\]]*\])", record, re.MULTILINE))
+    differences = re.findall(r"`([\w-]+)` (\d\S*x \[\S+x, \S+x\])", text.split("Everything else describes")[0])
+    assert dict(differences) == {agent: value for agent, value in contrasts.items() if agent != "pareto"}
+
+
+def test_every_registered_prediction_has_a_hit_or_a_miss() -> None:
+    text = (DOCS / "results" / "predictions.md").read_text()
+    for row in study_definition.load("predictions").predictions:
+        assert re.search(rf"^\| {re.escape(row.figure)} \|.*\| (hit|miss) \|$", text, re.MULTILINE), row.figure
 
 
 def test_the_configuration_with_env_runners_is_valid() -> None:
