@@ -282,7 +282,9 @@ def on_suites(definition: StudyDefinition, suites: Sequence[str]) -> StudyDefini
     if not definition.phases or any(arm.phases for arm in definition.arms.values()):
         raise ConfigError("the arms of this study name their own tasks: it cannot be run on another suite")
     count = min(len(select_tasks(definition.phases[0])), *(len(load_suite(suite)) for suite in suites))
-    return definition.model_copy(update={"phases": tuple(f"{suite} {count}" for suite in suites)})
+    tasks = ", then ".join(f"{count} tasks of {suite}" for suite in suites)
+    about = f"The study is defined so: {definition.about.strip()} Here its tasks are others: {tasks}."
+    return definition.model_copy(update={"phases": tuple(f"{suite} {count}" for suite in suites), "about": about})
 
 
 def _agents(definition: StudyDefinition, arm: str, requested: Sequence[str]) -> Sequence[str]:

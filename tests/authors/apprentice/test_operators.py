@@ -77,6 +77,9 @@ SLOW = {
     "truths": Module("(x > 0.5) & (y > 0.5)", {"x": X, "y": "torch.rand(columns)"}),
     "powers": Module("torch.pow(x, y)", {"x": "torch.rand(rows, columns) + 0.1", "y": "torch.rand(columns)"}),
     "product": Module("torch.prod(x, dim=0)"),
+    "variance and mean": Module("torch.var_mean(x, dim=1, unbiased=False)"),
+    "the logarithm of a size": Module("x / math.log(x.shape[1])"),
+    "patches": Module("F.unfold(x, 3, padding=1, stride=2)", IMAGE),
     "a mean by hand": Module("x.sum((0, 1)) / (x.shape[0] * x.shape[1])"),
     "half": Module("x[:, : x.shape[1] // 2] * 2"),
     "mask": Module("n = x.shape[0]\nreturn (x @ x.T).masked_fill(torch.triu(torch.ones(n, n), 1).bool(), -1.0)"),
@@ -139,7 +142,7 @@ def test_the_operator_is_written_in_cuda(name: str) -> None:
     ("forward", "reason"),
     [
         ("for row in x:\n    x = x + row\nreturn x", "a loop over a dimension"),
-        ("x * math.log(x.shape[0])", "changes with the sizes in an unknown way"),
+        ("x * math.sin(x.shape[0])", "changes with the sizes in an unknown way"),
         ("torch.fft.rfft(x, dim=-1).abs()", "aten._fft_r2c.default"),
         ("x.double() * 2", "float64"),
         ("x.to(torch.float8_e4m3fn).to(x.dtype) * 2", "a conversion to float8_e4m3fn"),

@@ -156,6 +156,13 @@ def test_tasks_that_are_kept_back_are_disjoint_from_the_first_ones() -> None:
             select_tasks(words)
 
 
+def test_a_study_takes_other_suites_and_says_so() -> None:
+    definition = study_definition.on_suites(study_definition.load("main"), ["attention", "mhc"])
+    assert definition.phases == ("attention 15", "mhc 15")
+    assert [len(select_tasks(phase)) for phase in definition.phases] == [15, 15]
+    assert definition.about.endswith("Here its tasks are others: 15 tasks of attention, then 15 tasks of mhc.")
+
+
 def test_an_invalid_study_is_a_one_line_error() -> None:
     with pytest.raises(ConfigError, match=r"there are .*main"):
         study_definition.load("nothing")
