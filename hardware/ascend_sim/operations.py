@@ -229,7 +229,7 @@ class _Function:
     @property
     def types(self) -> set[str]:
         """The types of all variables, as they are written."""
-        return set().union(*self._types.values())
+        return set[str]().union(*self._types.values())
 
     def add(self, block: Operations, kind: str, fields: list[str]) -> None:
         """Add the operations of a statement to those of its block."""

@@ -125,7 +125,7 @@ class _Names:
 
     def member(self, owner: str, name: str) -> _Member:
         """Return a member of a class; of an unknown class, the one that all classes with such a member agree on."""
-        own = self.classes.get(owner.partition("<")[0], {})
+        own = self.classes.get(owner.partition("<")[0], {}) if owner else {}
         return own.get(name) or self.members.get(name, _Member())
 
     @cached_property
@@ -175,6 +175,7 @@ class _Device:
         self.owner = _class_around(function) or scope.rpartition("::")[2]
         self.in_global_memory: set[str] = set()
         self._kinds: dict[int, str] = {}
+        self._members: dict[int, _Member] = {}
         for node in syntax.walk(function):
             if node.type in ("declaration", "parameter_declaration", "optional_parameter_declaration"):
                 self._declare(node)
@@ -252,18 +253,16 @@ class _Device:
 
     def _member(self, node: Node) -> _Member:
         """Return the member that `object.name`, `this->name` or `object.part.name` is."""
-        names = []
-        while node.type == "field_expression":
-            names.append(syntax.text(node.child_by_field_name("field")))
-            node = node.child_by_field_name("argument") or node.named_children[0]
-        owner, first = "", syntax.text(node)
-        if node.type == "this":
+        part, owner = node.child_by_field_name("argument"), ""
+        if part is not None and part.type == "this":
             owner = self.owner
-        elif node.type == "identifier":
-            owner = self.owners[first] if first in self.owners else self.names.member(self.owner, first).type
-        for name in names[:0:-1]:
-            owner = self.names.member(owner, name).type
-        return self.names.member(owner, names[0])
+        elif part is not None and part.type == "field_expression":
+            owner = self._members[part.id].type
+        elif part is not None and part.type == "identifier":
+            name = syntax.text(part)
+            owner = self.owners[name] if name in self.owners else self.names.member(self.owner, name).type
+        member = self._members[node.id] = self.names.member(owner, syntax.text(node.child_by_field_name("field")))
+        return member
 
     def _pointer(self, node: Node) -> Iterator[Finding]:
         cast = syntax.as_cast(node)

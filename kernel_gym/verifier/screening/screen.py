@@ -72,8 +72,8 @@ def screen_known_names(source: Source) -> Finding | None:
     book = rules.load(BOOKS["ascendc"])
     unknown = [token for token in source.expanded if token.kind == "name" and not _is_known(book, token.text)]
     own = syntax.declared_names(source.tree) if unknown else frozenset()
-    broken = next((token for token in unknown if token.text not in own), None)
-    return broken and book.finding("reserved-name", broken.line, broken.text)
+    broken = (token for token in unknown if token.text not in own)
+    return next((book.finding("reserved-name", token.line, token.text) for token in broken), None)
 
 
 def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:

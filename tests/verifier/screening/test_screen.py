@@ -453,6 +453,8 @@ __aicore__ inline float Part::Outside(const Sizes &s, Sums *p, int32_t i) { LINE
         ("return p->total + this->total + sums.total * total + t.scale * (float)i;", 0),
         ("return (float)(int32_t)t.total + (float)t.fixed;", 0),
         ("auto unknown = Make(); return (float)unknown.rows + (float)Make().total;", 0),
+        ("struct { uint32_t alone; } s; auto unknown = Make(); return (float)unknown.scale;", 0),
+        ("return sums" + ".sizes" * 5000 + ".scale;", 0),
     ],
 )
 def test_conversions_of_members_go_by_their_class(line, mistakes):
