@@ -2,13 +2,14 @@
 
 from kernel_gym import Feasible, Kernel, Verifier, find_task
 from kernel_gym.authors.apprentice import oracle
+from kernel_gym.experiments.runs.reference_latency import floor_us
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 
 task = find_task("basics/vector_add")
 source = oracle(task).source  # or the text of a file of your own
 with Verifier(AscendSim()) as verifier:
     verdict = verifier.verify(Kernel(source), task)
-    floor = verifier.device.floor_us(task.instance(task.timing).signature)
+    floor = floor_us(task, verifier.device)
     wrong = verifier.verify(Kernel(source.replace("AscendC::Add(", "AscendC::Sub(")), task)
 
 assert isinstance(verdict, Feasible)

@@ -27,6 +27,7 @@ kernel-gym author --task level1/softmax --profile weak --seed 3 --explain
 kernel-gym author --task level1/softmax --verified softmax.cpp --context notes.md --explain
 kernel-gym author --task level1/softmax --start softmax.cpp --explain --json
 kernel-gym author --task level1/softmax --profile oracle --device cuda
+kernel-gym author --task level2/conv2d_relu_bias_add --expert
 kernel-gym author fit gpt-5.2
 kernel-gym author fit targets.yaml --out mine.yaml --generations 100
 kernel-gym author --task level1/relu --profile mine.yaml~3
@@ -47,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device", default="ascend-sim", help="device whose language the author writes (default: %(default)s)"
     )
     parser.add_argument("--profile", help=f"author profile of the apprentice: {', '.join(PROFILES)} (default: middle)")
+    parser.add_argument(
+        "--expert", action="store_true", help="print the oracle's kernel, which no simulated author writes"
+    )
     parser.add_argument("--submission", choices=get_args(Form), help="form of the kernel that a model writes")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default: %(default)s)")
     parser.add_argument(
@@ -70,10 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("name a task: --task level1/relu")
     import numpy as np
 
-    from kernel_gym.authors.apprentice import Apprentice, Explanation
+    from kernel_gym.authors.apprentice import Apprentice, Explanation, oracle
 
-    author = _author(arguments)
     task = suites.find_task(arguments.task)
+    if arguments.expert:
+        _print(Explanation(oracle(task, _language(arguments))), arguments)
+        return 0
+    author = _author(arguments)
     context, start = _context(arguments), _start(arguments)
     rng = np.random.default_rng(arguments.seed)
     if isinstance(author, Apprentice):

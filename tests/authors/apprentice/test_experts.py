@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, fluent, lower, oracle
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
 from kernel_gym.authors.apprentice.frontend.plan import Interleave, Taps
+from kernel_gym.cli.commands import author
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
@@ -82,6 +84,14 @@ def test_no_zeros_of_a_transposed_convolution_are_multiplied() -> None:
     assert len(taps.phases) == 4
     columns = [int(match[1]) if (match := re.match(r"(\d+) \*", phase.k)) else 1 for phase in taps.phases]
     assert sum(n * len(phase.taps) for n, phase in zip(columns, taps.phases, strict=True)) == 9
+
+
+def test_the_command_prints_an_expert_s_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = ArgumentParser()
+    author.add_arguments(parser)
+    name = "level2/conv2d_relu_bias_add"
+    assert author.run(parser.parse_args(["--task", name, "--expert"])) == 0
+    assert capsys.readouterr().out == oracle(suites.find_task(name)).source
 
 
 def small(task: Task) -> Task:
