@@ -15,6 +15,11 @@ from kernel_gym.experiments.runs.tracking import images
 from kernel_gym.experiments.runs.tracking.events import POINTS, RUN_CHARTS, Events
 
 
+@pytest.fixture
+def few_figures() -> None:
+    """Runs of these tests draw as often as those of users."""
+
+
 def _points(folder: Path, tag: str) -> list[int]:
     events = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
     return [event.step for event in events.Scalars(tag)]
