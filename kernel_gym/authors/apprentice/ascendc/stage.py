@@ -66,7 +66,7 @@ class StageWriter(Protocol):
     @property
     def kernel(self) -> str:
         """The name of the device function."""
-        return f"{_snake(self.prefix)}_kernel"
+        return f"{snake(self.prefix)}_kernel"
 
     @property
     def function(self) -> str:
@@ -178,5 +178,6 @@ class StageWriter(Protocol):
         return f"(float *){base} + {self.advance[buffer]}" if buffer in self.advance else base
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return a name in camel case with underscores instead."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

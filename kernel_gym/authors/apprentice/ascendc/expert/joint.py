@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
+from kernel_gym.authors.apprentice.ascendc.stage import StageWriter, snake
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
 from kernel_gym.authors.apprentice.frontend.plan import ExpertLaunch, Launch, Nest
 from kernel_gym.authors.apprentice.frontend.workspace import touched
@@ -43,7 +43,7 @@ class Joint:
     @property
     def kernel(self) -> str:
         """The name of the device function."""
-        return f"{self.writers[0].kernel.removesuffix('_kernel')}_to_end_kernel"
+        return f"{snake(self.prefix)}_kernel"
 
     def write(self) -> str:
         """Return the tiling struct and the device function."""
