@@ -27,7 +27,7 @@ from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.rules import Finding
 from kernel_gym.verifier.screening import assembly, binary, dialect
 from kernel_gym.verifier.screening import screen as source_screen
-from kernel_gym.verifier.screening.source import Source, read
+from kernel_gym.verifier.screening.source import read
 from kernel_gym.verifier.secret import fingerprint
 from kernel_gym.verifier.submission import Submission, read_submission
 
@@ -86,31 +86,24 @@ class Gates:
             submission = read_submission(kernel)
         except BundleError as error:
             return Uncompilable(str(error), line=error.line)
-        source = read(submission.device_text) if kernel.language in source_screen.BOOKS else None
         with clock.gate("screen"):
-            refused: Verdict | None = _screen(submission, source)
+            refused = _screen(submission)
         if refused:
             return refused
         with KernelValues(self.references, task, kernel) as sets:
-            verdict = self._compile_and_run(device, submission, source, sets, packed, clock)
+            verdict = self._compile_and_run(device, submission, sets, packed, clock)
         return self._inspected(verdict, kernel, task) if isinstance(verdict, Feasible) else verdict
 
     def _compile_and_run(
-        self,
-        device: Device,
-        submission: Submission,
-        source: Source | None,
-        sets: KernelValues,
-        packed: PackedBuild | None,
-        clock: _Clock,
+        self, device: Device, submission: Submission, sets: KernelValues, packed: PackedBuild | None, clock: _Clock
     ) -> Verdict:
         task = sets.task
         with clock.gate("compile"):
-            build = self._compile(device, submission, source, sets, packed)
+            build = self._compile(device, submission, sets, packed)
         if isinstance(build, Uncompilable):
             return build
         with clock.gate("binary"):
-            refused = _screen_binary(build, source, submission)
+            refused = _screen_binary(build, submission)
         if refused:
             return refused
         with clock.gate("correctness"):
@@ -130,15 +123,10 @@ class Gates:
         return _feasible(timed, checked, submission.kernel)
 
     def _compile(
-        self,
-        device: Device,
-        submission: Submission,
-        source: Source | None,
-        sets: KernelValues,
-        packed: PackedBuild | None,
+        self, device: Device, submission: Submission, sets: KernelValues, packed: PackedBuild | None
     ) -> Build | Uncompilable:
         """Check the rules of the device's own compiler, then run the compiler of this machine."""
-        kernel = submission.kernel
+        kernel, source = submission.kernel, submission.device_source
         mistakes = dialect.lint(source, submission.device_part) if source and kernel.language == "ascendc" else ()
         if mistakes:
             return _uncompilable(mistakes, submission)
@@ -190,8 +178,9 @@ def _cheated(gate: Gate, finding: Finding, part: str = "") -> Cheated:
     return Cheated(f"{part} {finding.describe()}".strip(), gate=gate, rule=finding.rule.id)
 
 
-def _screen(submission: Submission, source: Source | None) -> Cheated | None:
+def _screen(submission: Submission) -> Cheated | None:
     """Screen the device code, and the host code of a bundle."""
+    source = submission.device_source
     finding = source_screen.screen(source, language=submission.kernel.language) if source else None
     if finding:
         return _cheated("screen", finding, submission.device_part)
@@ -227,9 +216,9 @@ def _computed_by_torch(warnings: tuple[str, ...]) -> Cheated | None:
     return Cheated(f"{text.partition(';')[0]}: the kernel has to", gate="correctness", rule="torch-computes")
 
 
-def _screen_binary(build: Build, source: Source | None, submission: Submission) -> Verdict | None:
+def _screen_binary(build: Build, submission: Submission) -> Verdict | None:
     """Screen what the compiler read (a tree that only it could parse, its preprocessed text) and the binary."""
-    language = build.kernel.language
+    language, source = build.kernel.language, submission.device_source
     hidden = None
     if source and source.tree.has_error:
         hidden = source_screen.screen(source, compiled=True, language=language)

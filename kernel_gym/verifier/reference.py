@@ -23,7 +23,7 @@ from kernel_gym.errors import TaskError
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
-from kernel_gym.verifier.expected import UNDEFINED, Expected, expected_from, is_finite, with_noise_of
+from kernel_gym.verifier.expected import UNDEFINED, Expected, as_rows, expected_from, is_finite, with_noise_of
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, row_dimensions, stressed_input
 
@@ -200,13 +200,13 @@ def rows_are_independent(task: Task) -> bool:
     values, others = (_with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
     leading = values[position].shape[:dimensions]
     kept = np.arange(prod(leading)) % 2 == 0
-    mixture = np.where(kept[:, None], *(each[position].reshape(kept.size, -1) for each in (values, others)))
-    mixture = mixture.astype(values[position].dtype).reshape(values[position].shape)
+    mixture = np.where(kept[:, None], as_rows(values[position], kept.size), as_rows(others[position], kept.size))
+    mixture = mixture.reshape(values[position].shape)
     outputs = evaluate(instance, values, torch.float64)
     with_other_rows = evaluate(instance, (*values[:position], mixture, *values[position + 1 :]), torch.float64)
     return all(
         output.shape[:dimensions] == leading
-        and np.array_equal(*(each.reshape(kept.size, -1)[kept] for each in (output, other)), equal_nan=True)
+        and np.array_equal(as_rows(output, kept.size)[kept], as_rows(other, kept.size)[kept], equal_nan=True)
         for output, other in zip(outputs, with_other_rows, strict=True)
     )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from kernel_gym.hardware.bundles.text import Bundle
 from kernel_gym.hardware.bundles.text import read as read_bundle
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
+from kernel_gym.verifier.screening.screen import BOOKS
+from kernel_gym.verifier.screening.source import Source, read
 
 #: Texts of a bundle that are compiled for the host.
 _HOST_TEXTS = ("host_tiling_src", "host_operator_src")
@@ -29,6 +32,11 @@ class Submission:
     def device_text(self) -> str:
         """The text with the device code."""
         return self.bundle["kernel_src"] if self.bundle else self.kernel.source
+
+    @cached_property
+    def device_source(self) -> Source | None:
+        """The device code as the screens read it; None in a language that has no screen."""
+        return read(self.device_text) if self.kernel.language in BOOKS else None
 
     @property
     def device_part(self) -> str:
