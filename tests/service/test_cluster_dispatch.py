@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.service.cluster_dispatch import BUILDS_AHEAD, Dispatcher, Request, RequestQueue
 
 RELU = suites.find_task("level1/relu")
+#: An actor that is idle and will not answer.
+IDLE = SimpleNamespace(judge=SimpleNamespace(remote=lambda *arguments: object()))
 
 
 class SilentRay:
@@ -48,17 +51,10 @@ def test_no_more_kernels_are_compiled_than_cores_are_free_and_actors_need(
     dispatcher = Dispatcher(ray, queue, "ascend-sim", {}, "strict", workers=1, patience=1.0)
     for number in range(20):
         queue.put(Request(Kernel(f"// {number}", trusted=True), RELU))
-    dispatcher._context, dispatcher._idle = "a device", [JudgingActor()]
+    dispatcher._context, dispatcher._idle = "a device", [IDLE]
     dispatcher._look()
     dispatcher._start_compiling()
     dispatcher._start_compiling()
     assert (ray.started, len(dispatcher._compiling)) == (begun, begun)
     # Without a free core the idle actor compiles one kernel itself; the others wait in the driver.
     assert len(dispatcher._judging) == (0 if cores else 1)
-
-
-class JudgingActor:
-    """An actor that is idle and will not answer."""
-
-    class judge:
-        remote = staticmethod(lambda *arguments: object())
