@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -21,6 +21,7 @@ from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 
+RECURRENT = re.compile(r"\b(LSTM|GRU|RNN)\(")
 #: Every step of a recurrent layer calls one of these.
 STEPPED = ("aten.sigmoid.default", "aten.tanh.default", "aten.relu.default")
 #: A size at an edge: a few more elements than a block of 64.
@@ -65,11 +66,11 @@ def _read(task: Task, expert: bool) -> Plan | str:
     shapes = [_shapes(task, case) for case in task.cases]
     steady = _steady(task)
     try:
-        edges = _edges(task, len(names))
+        graph, twins = task.instance(task.public).graph(), _twins(task)
         # The calls of recurrent layers follow the number of steps: where that varies, the layers stay whole.
-        layers = not steady and _steps_vary(task)
-        graph, twins = task.instance(task.public).graph(layers=layers), _twins(task, layers)
-        options: dict[str, Any] = {"steady": steady, "edges": edges}
+        if not steady and RECURRENT.search(task.source) and _steps_vary(graph, twins[: len(task.hidden)]):
+            graph, twins = task.instance(task.public).graph(layers=True), _twins(task, layers=True)
+        options: dict[str, Any] = {"steady": steady, "edges": _edges(task, len(names))}
         plan = read(graph, name, _title(task), shapes, twins, names, expert=expert, **options)
     except Unsupported as error:
         return str(error)
@@ -84,11 +85,9 @@ def _read(task: Task, expert: bool) -> Plan | str:
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
 
 
-def _steps_vary(task: Task) -> bool:
+def _steps_vary(graph: Graph, twins: Sequence[Callable[[], Graph]]) -> bool:
     """Return whether the number of steps of a recurrent layer changes from case to case."""
-    if not re.search(r"\b(LSTM|GRU|RNN)\(", task.source):
-        return False
-    graphs = [task.instance(case).graph() for case in (task.public, *task.hidden)]
+    graphs = [graph, *(twin() for twin in twins)]
     return len({sum(call.operator in STEPPED for call in graph.calls) for graph in graphs}) > 1
 
 
@@ -119,7 +118,7 @@ def _shapes(task: Task, case: Case) -> Shapes:
     return Shapes(tuple(spec.shape for spec in signature.inputs), signature.ints)
 
 
-def _twins(task: Task, layers: bool) -> list[Callable[[], Graph]]:
+def _twins(task: Task, *, layers: bool = False) -> list[Callable[[], Graph]]:
     """Return what exports the module at the other cases: the hidden ones, at which most sizes differ, come first."""
     graphs = (partial(task.instance(case).graph, layers=layers) for case in (*task.hidden, task.timing))
     return [lru_cache(maxsize=1)(graph) for graph in graphs]
