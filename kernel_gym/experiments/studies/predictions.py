@@ -151,7 +151,8 @@ def predictions_summary(rows: Sequence[PredictionRow]) -> str:
     hits = sum(row.hit for row in rows)
     fewest, most = min(len(row.values) for row in rows), max(len(row.values) for row in rows)
     authors = f"{most}" if fewest == most else f"{fewest} to {most}"
+    ensemble = "1 author of the ensemble predicts" if most == 1 else f"{authors} authors of the ensemble predict"
     return (
-        f"{hits} of {len(rows)} published figures lie in the central 95% of what {authors} authors of the ensemble "
-        "predict. A wide interval hits easily."
+        f"{hits} of {len(rows)} published figures lie in the central 95% of what {ensemble}. "
+        "A wide interval hits easily."
     )
