@@ -26,7 +26,7 @@ LACKING = {
     "8_IndexPut": "out of bounds",  # indices that no known function drew are as large at smaller sizes
     "22_Scatter": "out of bounds",
     "27_Remainder": "Wrong result",  # of large magnitudes
-    "31_PadReflected": "GM_OUT_OF_BOUNDS",  # height and width are equal at all cases, so that one is taken for the other
+    "31_PadReflected": "GM_OUT_OF_BOUNDS",  # height is width at all cases, so that one is taken for the other
     "33_Patches": "GM_OUT_OF_BOUNDS",
     "13_ValueAsANumber": "needs the values of a tensor at line 11",
     "24_BitwiseAnd": "aten.bitwise_and of whole numbers",
