@@ -100,7 +100,7 @@ def refuse(run: Run, task: Task, values: ValueSet) -> Incorrect | None:
     if mismatch is None or _is_undecided(run, task, values):
         return None
     # Only ordinary values at the check sizes are what the plain verdict would have looked at.
-    plain = None if values.kind == "mixed" else True
+    plain = None if values.case.role == "timing" else True
     if values.kind == "normal":
         plain = is_plainly_close(run.outputs, values.expected)
     mistake = mismatch.describe() if _is_public(values) else mismatch.describe_hidden()

@@ -38,9 +38,9 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, sets: Ke
     assert isinstance(device, Clocked)
     signature = task.instance(task.timing).signature
     large = signature.nbytes > LARGE_BYTES
-    kind: Kind = "mixed" if rows_are_independent(task) else "normal"
+    kind: Kind = "mixed" if rows_are_independent(task) else "ordinary"
     own = sets.timing()
-    if kind == "normal":
+    if kind == "ordinary":
         stressed = check_one(device, build, task, own)
         if isinstance(stressed, Incorrect):
             return stressed

@@ -93,7 +93,7 @@ class _Measurement:
 
     def _ordinary_run(self) -> Run | Incorrect:
         """Run the kernel on values without stress, and compare its outputs."""
-        values = self.sets.references.draw(self.task, self.task.timing, "normal", "ordinary", self.build.kernel)
+        values = self.sets.references.draw(self.task, self.task.timing, "ordinary", "ordinary", self.build.kernel)
         run = self._run(values.case, values.values)
         return refuse(run, self.task, values) or run
 

@@ -134,7 +134,7 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
 
 def _draw(instance: Instance, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[tuple[Array, ...], Rows | None]:
     if kind == "mixed":
-        return draw_mixed(instance.signature, rung, rng)
+        return draw_mixed(instance.signature, rung, rng)  # with its rows
     return draw(instance.signature, kind, rung, rng), None
 
 

@@ -8,8 +8,9 @@ used.
 
 The kind `mixed` is for the timing sizes: normal values, and milder stress values in a random quarter of the rows of the
 first argument. These are large enough for an exponential to overflow and small enough for the tolerance to show every
-other element. Large arguments are put together from pieces of a pool, because drawing every value would take longer
-than running a kernel on them.
+other element. The kind `ordinary` is `mixed` without stress. In both every row has a scale and an offset of its own, so
+that a sample of the rows does not stand for the others. Large arguments are put together from pieces of a pool, because
+drawing every value would take longer than running a kernel on them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.tasks.specs import InputSpec, Signature
 
-Kind: TypeAlias = Literal["normal", "integers", "stress", "structured", "mixed"]
+Kind: TypeAlias = Literal["normal", "integers", "stress", "structured", "mixed", "ordinary"]
 Array: TypeAlias = NDArray[Any]
 Doubles: TypeAlias = NDArray[np.float64]
 
@@ -39,7 +40,10 @@ RUNGS: dict[Kind, int] = {
     "stress": len(SPIKES["stress"]),
     "structured": 2,
     "mixed": len(SPIKES["mixed"]),
+    "ordinary": 1,
 }
+#: Largest logarithm of a row's factor, and largest offset of a row, at the timing sizes.
+ROW_FACTOR, ROW_OFFSET = 0.35, 0.5
 #: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
 NEIGHBOUR, NEARLY = 32, 3.0
 #: Values of a pool, and of each piece of it that goes into a large argument.
@@ -60,25 +64,46 @@ class Rows:
 
 def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
     """Draw one value set: an array for every input of `signature`."""
-    if kind == "mixed":
-        return draw_mixed(signature, rung, rng)[0]
+    if kind in ("mixed", "ordinary"):
+        return draw_mixed(signature, rung, rng, stress=kind == "mixed")[0]
     return tuple(
         np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.inputs
     )
 
 
-def draw_mixed(signature: Signature, rung: int, rng: np.random.Generator) -> tuple[tuple[Array, ...], Rows | None]:
-    """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed."""
-    values = [_pooled(spec, "normal", 0, rng) for spec in signature.inputs]
+def draw_mixed(
+    signature: Signature, rung: int, rng: np.random.Generator, stress: bool = True
+) -> tuple[tuple[Array, ...], Rows | None]:
+    """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed.
+
+    Without `stress` it is of the kind `ordinary`, and no rows are returned.
+    """
+    values = [_varied(_pooled(spec, "normal", 0, rng), spec, rng) for spec in signature.inputs]
     position = stressed_input(signature)
-    if position is None:
+    if position is None or not stress:
         return tuple(values), None
     spec, rows = signature.inputs[position], _stressed_rows(signature.inputs[position].shape, rng)
     matrix = values[position].reshape(rows.stressed.size, -1)
     shape = (int(rows.stressed.sum()), matrix.shape[1])
     matrix[rows.stressed] = _pooled(replace(spec, shape=shape), "mixed", rung, rng)
     return tuple(values), rows
+
+
+def _varied(array: Array, spec: InputSpec, rng: np.random.Generator) -> Array:
+    """Return an array, changed in place, whose rows differ in scale and offset, as far as its domain allows."""
+    if not _is_float_argument(spec) or spec.domain.factors or not array.size:
+        return array
+    height = prod(spec.shape[: row_dimensions(spec.shape)])
+    matrix = array.reshape(height, -1)
+    factors = np.exp(rng.uniform(-ROW_FACTOR, ROW_FACTOR, (height, 1))).astype(array.dtype)
+    if spec.domain.kind == "unit":
+        matrix **= factors
+        return array
+    matrix *= factors
+    if spec.domain.kind == "real":
+        matrix += rng.uniform(-ROW_OFFSET, ROW_OFFSET, (height, 1)).astype(array.dtype)
+    return array
 
 
 def stressed_input(signature: Signature) -> int | None:

@@ -220,7 +220,7 @@ def test_a_call_on_new_values_is_compared_with_known_calls_nearby() -> None:
     assert novelty([{"microseconds": 3.0, "first": True}]).nearby == ()
 
 
-@pytest.mark.parametrize(("independent", "timed", "checked"), [(True, {"mixed"}, []), (False, {"normal"}, ["mixed"])])
+@pytest.mark.parametrize(("independent", "timed", "checked"), [(True, {"mixed"}, []), (False, {"ordinary"}, ["mixed"])])
 def test_stress_is_not_timed_where_it_may_hide_other_rows(
     monkeypatch: pytest.MonkeyPatch, independent: bool, timed: set[str], checked: list[str]
 ) -> None:
