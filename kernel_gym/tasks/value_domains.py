@@ -79,6 +79,11 @@ class Recorder(TorchFunctionMode):
             return _index(*_bounds(args, kwargs))
         if name == "randperm":
             return Domain("index", int(args[0]))
+        if name == "argsort" and isinstance(args[0], torch.Tensor):
+            axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
+            return Domain("index", int(args[0].shape[axis]))
+        if name == "__getitem__" and (known := self.domain_of(args[0])) is not None and known.kind == "index":
+            return known  # a part of the indices
         if name == "rand":
             return Domain("unit")
         if name == "randn":
