@@ -32,7 +32,7 @@ Doubles: TypeAlias = NDArray[np.float64]
 
 #: Largest spike of each rung. 2e5 is more than float16 can hold; up to 40 exp is finite. Spikes of the timing sizes are
 #: so small that a sum over all rows still shows the rows without them.
-SPIKES: dict[Kind, tuple[float, ...]] = {"stress": (2e5, 2e5, 40.0, 8.0), "mixed": (200.0, 40.0, 8.0)}
+SPIKES: dict[Kind, tuple[float, ...]] = {"stress": (2e5, 2e5, 2e5, 40.0, 8.0), "mixed": (200.0, 40.0, 8.0)}
 #: Number of rungs of each kind, severe to tame.
 RUNGS: dict[Kind, int] = {
     "normal": 2,
@@ -42,8 +42,10 @@ RUNGS: dict[Kind, int] = {
     "mixed": len(SPIKES["mixed"]),
     "ordinary": 1,
 }
-#: Largest logarithm of a row's factor, and largest offset of a row, at the timing sizes.
-ROW_FACTOR, ROW_OFFSET = 0.35, 0.5
+#: Standard deviation of the logarithm of a row's factor at the timing sizes, of which three count at most, and largest
+#: offset of a row. Without stress a few rows may outweigh the others; beside it the tolerance is that of all rows.
+ROW_FACTOR: dict[Kind, float] = {"mixed": 0.2, "ordinary": 0.8}
+ROW_OFFSET = 0.5
 #: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
 NEIGHBOUR, NEARLY = 32, 3.0
 #: Values of a pool, and of each piece of it that goes into a large argument.
@@ -79,7 +81,8 @@ def draw_mixed(
 
     Without `stress` it is of the kind `ordinary`, and no rows are returned.
     """
-    values = [_varied(_pooled(spec, "normal", 0, rng), spec, rng) for spec in signature.inputs]
+    spread = ROW_FACTOR["mixed" if stress else "ordinary"]
+    values = [_varied(_pooled(spec, "normal", 0, rng), spec, spread, rng) for spec in signature.inputs]
     position = stressed_input(signature)
     if position is None or not stress:
         return tuple(values), None
@@ -90,13 +93,13 @@ def draw_mixed(
     return tuple(values), rows
 
 
-def _varied(array: Array, spec: InputSpec, rng: np.random.Generator) -> Array:
+def _varied(array: Array, spec: InputSpec, spread: float, rng: np.random.Generator) -> Array:
     """Return an array, changed in place, whose rows differ in scale and offset, as far as its domain allows."""
     if not _is_float_argument(spec) or spec.domain.factors or not array.size:
         return array
     height = prod(spec.shape[: row_dimensions(spec.shape)])
     matrix = array.reshape(height, -1)
-    factors = np.exp(rng.uniform(-ROW_FACTOR, ROW_FACTOR, (height, 1))).astype(array.dtype)
+    factors = np.exp(spread * np.clip(rng.standard_normal((height, 1)), -3, 3)).astype(array.dtype)
     if spec.domain.kind == "unit":
         matrix **= factors
         return array
@@ -191,11 +194,14 @@ def _integers(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
 
 
 def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
-    """Return values over many magnitudes, with ties, spikes at random places and, on rung 0, a few infinities."""
+    """Return values over many magnitudes, with ties and spikes at random places.
+
+    On rung 0 there are infinities of both signs, on rung 1 of one sign.
+    """
     values, _ = _spiked(spec, SPIKES["stress"][rung], rng)
-    if rung == 0 and spec.origin == "argument" and values.size:
+    if rung <= 1 and spec.origin == "argument" and values.size:
         holes = rng.integers(0, values.size, 2)
-        values[holes] = rng.choice((-np.inf, np.inf))
+        values[holes] = (-np.inf, np.inf) if rung == 0 else rng.choice((-np.inf, np.inf))
     return values.reshape(spec.shape)
 
 
