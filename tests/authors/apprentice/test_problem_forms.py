@@ -24,6 +24,7 @@ FORMS = sorted((Path(__file__).parents[2] / "tasks" / "problems" / "forms").glob
 #: Files without an oracle that passes, and the words of the line that says why.
 LACKING = {
     "22_Scatter": "Wrong result",  # the checks draw places that repeat, and torch does not say which value stays
+    "41_TopK": "Wrong result",  # torch does not say in which order it returns the places of equal elements
     "27_Remainder": "Wrong result",  # of large magnitudes
     "31_PadReflected": "GM_OUT_OF_BOUNDS",  # height is width at all cases, so that one is taken for the other
     "33_Patches": "GM_OUT_OF_BOUNDS",
