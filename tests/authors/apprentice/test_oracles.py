@@ -132,7 +132,7 @@ def test_a_margin_has_the_oracle_over_the_floor() -> None:
 
 
 def test_a_margin_of_a_gpu_has_the_oracle_over_torch_and_needs_no_headroom() -> None:
-    margin = Margin("level1/relu", "level1", "activation", "feasible", fast_us=3.0, slow_us=3.0, launch_us=2.0)
+    margin = Margin("level1/relu", "level1", "activation", "feasible", "", 3.0, 3.0, 2.0, own_us=3.0)
     assert margin.lacking().keys() == {"spread", "launch"}
     on_gpu = replace(margin, device="cuda", torch_us=6.0, torch_float32_us=4.0)
     assert (on_gpu.over_torch, on_gpu.over_torch_float32) == (0.5, 0.75)

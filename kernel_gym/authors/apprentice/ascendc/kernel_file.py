@@ -6,7 +6,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
-from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint
+from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, written_by
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
@@ -33,9 +33,10 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scatter,
     Stage,
     Taps,
+    Unsupported,
     work_condition,
 )
-from kernel_gym.authors.apprentice.frontend.workspace import renamed
+from kernel_gym.authors.apprentice.frontend.workspace import renamed, touched
 
 _DEVICE_HELPERS = """\
 // By arithmetic, without a branch.
@@ -113,7 +114,10 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
     """
     plan = plan if schedule.fused or plan.unfused is None else plan.unfused
     parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
+    parts = _needed(parts, plan) if expert else parts
     total = sum(len(part.stages) for part in parts)
+    if expert and total > MANY:
+        raise Unsupported("Unsupported: a kernel of an expert with so many stages")
     cube = any(isinstance(stage, Product | Taps) for part in parts for stage in part.stages)
     taken: dict[str, int] = {}
     for part in parts:
@@ -134,7 +138,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
             writer.vector_only = cube and not isinstance(stage, Product | Taps)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
-    joints = _join(parts, _prefix(plan), cube) if expert and 1 < total <= MANY else []
+    joints = _join(parts, _prefix(plan), cube) if expert and total > 1 else []
     classes = _classes(parts, total) + [joint.write() for joint in joints]
     code = CodeWriter()
     code.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
@@ -150,6 +154,17 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
     code.add("")
     _host(code, plan, parts, spelling)
     return code.text()
+
+
+def _needed(parts: list[_Part], plan: Plan) -> list[_Part]:
+    """Return the parts without those whose results nobody reads: what only another way to compute them needed."""
+    wanted = {buffer.name for buffer in plan.buffers if buffer.origin == "output"}
+    needed: list[_Part] = []
+    for part in reversed(parts):
+        if any(written_by(stage) & wanted for stage in part.stages):
+            needed.insert(0, part)
+            wanted |= {name for stage in part.stages for name in touched(stage)}
+    return needed
 
 
 def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
@@ -230,7 +245,8 @@ def _writer(
     if isinstance(nest, Lookup | Scatter):
         return entry_writer(nest)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Product):
-        return (EvenProductWriter if expert else ProductWriter)(plan, nest, schedule, spelling, prefix)
+        even = expert and not (nest.left.transposed and nest.right.transposed)
+        return (EvenProductWriter if even else ProductWriter)(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Taps):
         return TapsWriter(plan, nest, schedule, spelling, prefix)
     if isinstance(nest, Interleave):
@@ -253,6 +269,7 @@ def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingCh
         used = {writer.names.get(name, name) for writer in writers for name, _ in writer.buffers_used()}
         text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
         text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
+        text += " ".join(str(stage) for part in parts for stage in part.stages if isinstance(stage, Taps))
         for buffer in sorted(plan.buffers, key=lambda item: (item.origin, item.index)):
             if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
                 code.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")

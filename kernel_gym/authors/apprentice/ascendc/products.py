@@ -109,6 +109,9 @@ class ProductWriter(StageWriter):
         blocks = max(1, self.schedule.cores // 2)
         code.add(f"const uint32_t blocks = AtMost((t.units + 1) / 2, {blocks});", "t.cube.usedCoreNum = 2 * blocks;")
         code.add("t.perCore = (t.units + 2 * blocks - 1) / (2 * blocks);")
+        if self.joined:
+            code.add("lanes = AtLeast(2 * blocks, lanes);")
+            return
         text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
         fields = {"kernel": self.kernel, "cores": "blocks", "arguments": text}
         code.add(self.spelling.spell("launch.call", **fields))

@@ -13,7 +13,7 @@ from typing import Any
 from kernel_gym import activity
 from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.identifiers import task_identifier
-from kernel_gym.authors.apprentice.frontend.plan import Plan, Unsupported
+from kernel_gym.authors.apprentice.frontend.plan import Nest, Plan, Taps, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import Shapes
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
@@ -76,6 +76,9 @@ def _read(task: Task, expert: bool) -> Plan | str:
         return str(error)
     except TaskError as error:
         return f"Unsupported: {error}"
+    if expert and _reduces_rows(plan):
+        with suppress(Unsupported):  # the workspace may be too small for the copy
+            return read(graph, name, _title(task), shapes, twins, names, expert=True, compact=True, **options)
     if expert:
         return plan
     try:
@@ -89,6 +92,13 @@ def _steps_vary(graph: Graph, twins: Sequence[Callable[[], Graph]]) -> bool:
     """Return whether the number of steps of a recurrent layer changes from case to case."""
     graphs = [graph, *(twin() for twin in twins)]
     return len({sum(call.operator in STEPPED for call in graph.calls) for graph in graphs}) > 1
+
+
+def _reduces_rows(plan: Plan) -> bool:
+    """Return whether a stage reduces the results of a convolution by taps, which have gaps between their rows."""
+    results = {stage.target for stage in plan.stages if isinstance(stage, Taps)}
+    nests = [stage for stage in plan.stages if isinstance(stage, Nest) and stage.reductions]
+    return any(step.access and step.access.buffer in results for nest in nests for step in nest.loads)
 
 
 def _steady(task: Task) -> bool:

@@ -67,6 +67,8 @@ class PlanBuilder:
     large: bool = False
     #: True for the plan of an expert, with stages that the apprentice does not know.
     expert: bool = False
+    #: True to copy the results of a convolution by taps, so that reductions do not read them row by row.
+    compact: bool = False
     sizes: Sizes = field(default_factory=Sizes)
     buffers: list[Buffer] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
@@ -133,10 +135,15 @@ class PlanBuilder:
     def fits(self) -> bool:
         """Return whether the workspace holds all its parts side by side at every case."""
         parts = [name for name, origin in self._origin.items() if origin == "workspace" and name not in self.moved]
+        return self.holds([[name] for name in parts])
+
+    def holds(self, places: Sequence[Sequence[str]]) -> bool:
+        """Return whether the workspace holds places at every case, each as large as the largest part that uses it."""
         others = [name for name, origin in self._origin.items() if origin != "workspace"]
         for at in self.dimensions_at:
-            need, given = (sum(self.sizes.value_at(self._extents[n], at) for n in names) for names in (parts, others))
-            if 4 * need + 1024 * len(parts) > WORKSPACE_BYTES + WORKSPACE_FACTOR * 2 * given:
+            need = sum(max(self.sizes.value_at(self._extents[name], at) for name in names) for names in places)
+            given = sum(self.sizes.value_at(self._extents[name], at) for name in others)
+            if 4 * need + 1024 * len(places) > WORKSPACE_BYTES + WORKSPACE_FACTOR * 2 * given:
                 return False
         return True
 

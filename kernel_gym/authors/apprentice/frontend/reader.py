@@ -91,6 +91,7 @@ def read(
     steady: bool = True,
     edges: Sequence[Shapes] = (),
     expert: bool = False,
+    compact: bool = False,
 ) -> Plan:
     """Return the plan of a module.
 
@@ -105,6 +106,7 @@ def read(
         steady: False if the module's own calls differ from case to case, which the graphs then have to rule out.
         edges: The shapes of all inputs where one size is large and the others are small.
         expert: True for stages that the apprentice does not know.
+        compact: True to copy the results of a convolution by taps, so that reductions do not read them row by row.
 
     Returns:
         The plan.
@@ -113,7 +115,7 @@ def read(
         Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
     others = [other for other in _others(graph, twins, steady) if len(other.calls) == len(graph.calls)]
-    builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE, expert)
+    builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE, expert, compact)
     numbers = _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
     builder.settings(graph.ints)
@@ -143,7 +145,9 @@ def read(
     plan = Plan(name, title, buffers, derived, stages)
     if not fused:
         return shared(plan)
-    return plan if builder.fits() else packed(plan, builder.largest_elements())
+    if builder.fits():
+        return plan
+    return packed(plan, builder.largest_elements(), builder.holds if expert else lambda places: True)
 
 
 def _widened(graph: Graph) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scan,
     Scatter,
     Taps,
+    Unsupported,
 )
 
 
@@ -41,10 +42,12 @@ def shared(plan: Plan) -> Plan:
     return replace(plan, stages=stages, buffers=buffers)
 
 
-def packed(plan: Plan, elements: Mapping[str, int]) -> Plan:
+def packed(plan: Plan, elements: Mapping[str, int], holds: Callable[[list[list[str]]], bool]) -> Plan:
     """Return the plan with parts of the workspace reused for later results of any size, once they were last read.
 
     `elements` says how many elements a part has at the largest case. A reused part is as large as its largest result.
+    `holds` says whether the workspace holds the parts, each given by the results that use it; `Unsupported` is raised
+    if it does not.
     """
     used = [touched(stage) & elements.keys() for stage in plan.stages]
     last = {name: index for index, names in enumerate(used) for name in names}
@@ -61,6 +64,8 @@ def packed(plan: Plan, elements: Mapping[str, int]) -> Plan:
             places[name], held[place] = place, max(held.get(place, 0), elements[name])
             sizes[place] = list(dict.fromkeys([*sizes.get(place, []), texts[name]]))
         spare += [places[name] for name in names if last[name] == index]
+    if not holds([[name for name in places if places[name] == place] for place in held]):
+        raise Unsupported("Unsupported: the workspace does not hold all results of an expert")
     buffers = tuple(
         replace(buffer, elements=_largest(sizes[buffer.name])) if buffer.name in sizes else buffer
         for buffer in plan.buffers

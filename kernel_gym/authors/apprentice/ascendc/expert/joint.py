@@ -66,7 +66,7 @@ class Joint:
         """Return for each stage whether it needs what others have written or read since the cores last met."""
         waits, read, written = list[bool](), set[str](), set[str]()
         for stage in self.stages:
-            uses, own = touched(stage), _written(stage)
+            uses, own = touched(stage), written_by(stage)
             apart = own if isinstance(stage, Nest) and stage.apart else set[str]()
             waits.append(bool((uses - apart) & written or own & read))
             if waits[-1]:
@@ -87,5 +87,6 @@ class Joint:
             code.add(wrapped(f"{self.kernel}<<<{blocks}, nullptr, stream>>>(", arguments, ");"))
 
 
-def _written(stage: Launch | ExpertLaunch) -> set[str]:
+def written_by(stage: Launch | ExpertLaunch) -> set[str]:
+    """Return the buffers that a stage writes."""
     return {store.access.buffer for store in stage.stores} if isinstance(stage, Nest) else {stage.target}

@@ -146,7 +146,8 @@ class _Convolution:
         buffers = (filters.buffer, source.buffer, target.buffer)
         plan.add(Taps("", *buffers, batch, m, n, depth, pitch, phases), IterationSpace(columns))
         if len(phases) == 1:
-            return self._part(target.buffer, (self.outputs * self.volume, self.volume, *self.steps))
+            part = self._part(target.buffer, (self.outputs * self.volume, self.volume, *self.steps))
+            return plan.tensor(plan.copied(part)) if plan.compact else part
         return self._interleaved(target)
 
     def _arranged(self) -> tuple[Tensor, list[Size]]:
