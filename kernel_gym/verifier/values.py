@@ -86,10 +86,10 @@ def draw_mixed(
     position = stressed_input(signature)
     if position is None or not stress:
         return tuple(values), None
-    spec, rows = signature.inputs[position], _stressed_rows(signature.inputs[position].shape, rng)
+    rows = _stressed_rows(signature.inputs[position].shape, rng)
     matrix = values[position].reshape(rows.stressed.size, -1)
-    shape = (int(rows.stressed.sum()), matrix.shape[1])
-    matrix[rows.stressed] = _pooled(replace(spec, shape=shape), "mixed", rung, rng)
+    spec = replace(signature.inputs[position], shape=(int(rows.stressed.sum()), matrix.shape[1]))
+    matrix[rows.stressed] = _varied(_pooled(spec, "mixed", rung, rng), spec, spread, rng)
     return tuple(values), rows
 
 
