@@ -13,6 +13,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,8 @@ from kernel_gym.service import cluster_address  # noqa: F401 - sets what Ray rea
 
 #: Bytes of the object store of a node.
 STORE = 100 * 2**20
+#: Seconds that a node has to start.
+PATIENCE = 300.0
 
 
 @contextmanager
@@ -38,19 +41,44 @@ def local_cluster(nodes: int, cores: int = 1, gpus: int = 0) -> Iterator[Any]:
     """
     try:
         import ray
+        from ray._private import services
         from ray.cluster_utils import Cluster
     except ImportError as error:
         raise ConfigError("a cluster needs Ray: pip install 'kernel-gym[rllib]'") from error
     logging.getLogger("ray").setLevel(logging.ERROR)
     node = {"num_cpus": cores, "num_gpus": gpus, "object_store_memory": STORE}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    with _patience(services):
+        cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     try:
-        for _ in range(nodes - 1):
-            cluster.add_node(**node)
+        with _patience(services):
+            for _ in range(nodes - 1):
+                cluster.add_node(**node)
         yield cluster
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+@contextmanager
+def _patience(services: Any) -> Iterator[None]:
+    """Let Ray wait for nodes that start slowly: by itself it gives up after 30 s, which a busy machine may need."""
+    get_node = services.get_node
+
+    def wait_for_node(*arguments: Any) -> Any:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return get_node(*arguments)
+            except RuntimeError:  # the node is not registered yet
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    services.get_node = wait_for_node
+    try:
+        yield
+    finally:
+        services.get_node = get_node
 
 
 def main() -> int:
