@@ -180,19 +180,19 @@ class _Convolution:
     def _phases(self, begins: Sequence[Size]) -> Iterator[Phase]:
         """Yield the phases, those along a row fastest."""
         *outer, row = self.directions
-        rows = list(zip(row.phases, begins, strict=True))
-        for *chosen, (along, begin) in combinations(*(direction.phases for direction in outer), rows):
-            k = len(along) * self.inputs
-            first = row.shifts.index(along[0][1]) * self.inputs * self.volume if along else ZERO
-            taps = list[tuple[str, str]]()
-            for places in combinations(*chosen) if along else ():
-                number = 0
-                for (place, _), direction in zip(places, outer, strict=True):
-                    number = number * direction.places + place
-                later = sum((shift * step for (_, shift), step in zip(places, self.steps, strict=False)), first)
-                begins_at = begin + number * self.outputs * k
-                taps.append((c_expression(expand(begins_at)), c_expression(expand(later))))
-            yield Phase(c_expression(expand(k)), tuple(taps))
+        for chosen in combinations(*(direction.phases for direction in outer)):
+            for along, begin in zip(row.phases, begins, strict=True):
+                k = len(along) * self.inputs
+                first = row.shifts.index(along[0][1]) * self.inputs * self.volume if along else ZERO
+                taps = list[tuple[str, str]]()
+                for places in combinations(*chosen) if along else ():
+                    number = 0
+                    for (place, _), direction in zip(places, outer, strict=True):
+                        number = number * direction.places + place
+                    later = sum((shift * step for (_, shift), step in zip(places, self.steps, strict=False)), first)
+                    begins_at = begin + number * self.outputs * k
+                    taps.append((c_expression(expand(begins_at)), c_expression(expand(later))))
+                yield Phase(c_expression(expand(k)), tuple(taps))
 
     def _shifted(self, shifts: Sequence[int]) -> Tensor:
         """Return a copy of every sample for each shift along a row."""
@@ -228,7 +228,7 @@ class _Convolution:
             "",
             phases.buffer,
             whole.buffer,
-            *texts([results]),
+            c_expression(expand(results)),
             (*(1,) * (3 - len(self.directions)), *(len(direction.phases) for direction in self.directions)),
             (*(0,) * (3 - len(self.directions)), *(direction.crop for direction in self.directions)),
             texts([*alone, *counts]),
