@@ -32,13 +32,18 @@ RUN = [
     DOCS / "concepts" / "author.md",
 ]
 ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-#: Pages whose blocks `make test-slow` runs; that of RLlib starts Ray four times.
-SLOW = ("dataset", "rllib", "train-models")
+#: Pages whose blocks `make test-slow` runs; that of RLlib starts Ray four times, that on authors lowers every task.
+SLOW = ("guides/dataset", "quickstart/rllib", "guides/train-models", "concepts/author")
 NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
 #: The most that a test spends where a page has a larger number.
 SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}
 #: Options of commands whose defaults take minutes.
 SHORT = {("author", "fit"): ["--generations", "1", "--members", "4", "--persons", "1"]}
+
+
+def name_of(page: Path) -> str:
+    """Return the folder and the name of a page."""
+    return f"{page.parent.name}/{page.stem}"
 
 
 @pytest.fixture
@@ -51,7 +56,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] if page.stem in SLOW else [], id=page.stem) for page in RUN],
+    [pytest.param(page, marks=[pytest.mark.slow] if name_of(page) in SLOW else [], id=page.stem) for page in RUN],
 )
 def test_every_block_runs(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     if module := NEEDS.get(page.name):
