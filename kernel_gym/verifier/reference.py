@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from kernel_gym.errors import TaskError
 from kernel_gym.kernel import Kernel
@@ -118,23 +119,25 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
     instance = task.instance(case)
     for rung in range(RUNGS[kind]):
         rng = seeds.generator("values", case.name, kind, slot, rung)
-        drawn, rows = _draw(instance, kind, rung, rng)
+        drawn, rows = _draw(task, instance, kind, rung, rng)
         values = _with_fixed(instance, drawn)
         if meanwhile is not None:
             meanwhile(values)
         expected = expect(instance, values, integral=kind == "integers", rows=rows)
         if all(output.clear for output in expected) and not _spreads(values, expected):
             return ValueSet(case, kind, rung, values, expected)
+    if kind in ("normal", "mixed") and all(output.undefined <= UNDEFINED for output in expected):
+        return ValueSet(case, kind, rung, values, expected)
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
         return make(task, case, "normal", seeds, f"{slot} ordinary", meanwhile)
-    if all(output.undefined <= UNDEFINED for output in expected):
-        return ValueSet(case, kind, rung, values, expected)
     raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")
 
 
-def _draw(instance: Instance, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[tuple[Array, ...], Rows | None]:
+def _draw(
+    task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator
+) -> tuple[tuple[Array, ...], Rows | None]:
     if kind == "mixed":
-        return draw_mixed(instance.signature, rung, rng)  # with its rows
+        return draw_mixed(instance.signature, rung, rng, independent=independent_dimensions(task))  # with its rows
     return draw(instance.signature, kind, rung, rng), None
 
 
@@ -185,32 +188,44 @@ def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
     return tuple(with_noise_of(output, native) for output, native in zip(values.expected, natives, strict=True))
 
 
-@lru_cache(maxsize=1024)
 def rows_are_independent(task: Task) -> bool:
     """Return whether each row of the outputs depends on one row of the input whose rows are stressed at timing sizes.
 
-    Otherwise large values in some rows may hide the others. It is tried at the public sizes.
+    Otherwise large values in some rows may hide the others.
+    """
+    return stressed_input(task.instance(task.timing).signature) is None or independent_dimensions(task) > 0
+
+
+@lru_cache(maxsize=1024)
+def independent_dimensions(task: Task) -> int:
+    """Return how many leading dimensions, at most, count rows that do not depend on each other; 0 if the rows do.
+
+    It is tried at the public sizes, with other values in some rows of the input whose rows are stressed.
     """
     position = stressed_input(task.instance(task.timing).signature)
     if position is None:
-        return True
-    dimensions = row_dimensions(task.instance(task.timing).signature.inputs[position].shape)
+        return 0
+    shape = task.instance(task.timing).signature.inputs[position].shape
     instance = task.instance(task.public)
     rng = np.random.default_rng(0)
     values, others = (_with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
-    leading = values[position].shape[:dimensions]
-    kept = np.arange(prod(leading)) % 2 == 0
-    if kept.all():  # one row cannot tell
-        return False
-    mixture = np.where(kept[:, None], as_rows(values[position], kept.size), as_rows(others[position], kept.size))
-    mixture = mixture.reshape(values[position].shape)
     outputs = evaluate(instance, values, torch.float64)
-    with_other_rows = evaluate(instance, (*values[:position], mixture, *values[position + 1 :]), torch.float64)
-    return all(
-        output.shape[:dimensions] == leading
-        and np.array_equal(as_rows(output, kept.size)[kept], as_rows(other, kept.size)[kept], equal_nan=True)
-        for output, other in zip(outputs, with_other_rows, strict=True)
-    )
+    least = row_dimensions(shape)
+    for dimensions in range(max(least, len(shape) - 1), least - 1, -1):
+        leading = values[position].shape[:dimensions]
+        kept = rng.permutation(prod(leading)) % 2 == 0
+        if kept.all() or any(output.shape[:dimensions] != leading for output in outputs):  # one row cannot tell
+            continue
+        mixture = np.where(kept[:, None], as_rows(values[position], kept.size), as_rows(others[position], kept.size))
+        mixed = (*values[:position], mixture.reshape(values[position].shape), *values[position + 1 :])
+        pairs = zip(outputs, evaluate(instance, mixed, torch.float64), strict=True)
+        if all(_same_rows(output, other, kept) for output, other in pairs):
+            return dimensions
+    return 0
+
+
+def _same_rows(output: Array, other: Array, rows: NDArray[np.bool_]) -> bool:
+    return np.array_equal(as_rows(output, rows.size)[rows], as_rows(other, rows.size)[rows], equal_nan=True)
 
 
 def evaluate(

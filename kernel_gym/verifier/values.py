@@ -8,9 +8,11 @@ used.
 
 The kind `mixed` is for the timing sizes: normal values, and milder stress values in a random quarter of the rows of the
 first argument. These are large enough for an exponential to overflow and small enough for the tolerance to show every
-other element. The kind `ordinary` is `mixed` without stress. In both every row has a scale and an offset of its own, so
-that a sample of the rows does not stand for the others. Large arguments are put together from pieces of a pool, because
-drawing every value would take longer than running a kernel on them.
+other element. Where rows do not depend on each other, a few more rows are severe: they have the spikes of `stress`,
+which make an exponential overflow behind a matrix product, too. The kind `ordinary` is `mixed` without stress. In both
+every row has a scale and an offset of its own, so that a sample of the rows does not stand for the others. Large
+arguments are put together from pieces of a pool, because drawing every value would take longer than running a kernel
+on them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ RUNGS: dict[Kind, int] = {
     "integers": 2,
     "stress": len(SPIKES["stress"]),
     "structured": 2,
-    "mixed": len(SPIKES["mixed"]),
+    "mixed": len(SPIKES["mixed"]) + 1,  # the last one has severe rows, but no stressed ones
     "ordinary": 1,
 }
 #: Standard deviation of the logarithm of a row's factor at the timing sizes, of which three count at most, and largest
@@ -52,16 +54,19 @@ NEIGHBOUR, NEARLY = 32, 3.0
 POOL, PIECE = 1 << 18, 1 << 14
 #: Least number of rows that the leading dimensions of an argument are read as, and of values in a row that is stressed.
 ROWS, ROW = 8, 1024
-#: One of so many rows is stressed.
-STRESSED = 4
+#: One of so many rows is stressed, and one of so many is severe.
+STRESSED, SEVERE = 4, 32
+#: Most values in severe rows if there are several, and their rung of `stress`: the largest spikes, without infinities.
+SEVERE_VALUES, SEVERE_RUNG = 1 << 15, 2
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The leading dimensions of an argument, and which of its rows hold stress values."""
+    """The leading dimensions of an argument, which of its rows hold stress values, and which other ones are severe."""
 
     shape: tuple[int, ...]
     stressed: NDArray[np.bool_]
+    severe: NDArray[np.bool_] | None = None
 
 
 def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
@@ -75,22 +80,38 @@ def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) 
 
 
 def draw_mixed(
-    signature: Signature, rung: int, rng: np.random.Generator, stress: bool = True
+    signature: Signature, rung: int, rng: np.random.Generator, stress: bool = True, independent: int = 0
 ) -> tuple[tuple[Array, ...], Rows | None]:
     """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed.
 
-    Without `stress` it is of the kind `ordinary`, and no rows are returned.
+    Without `stress` it is of the kind `ordinary`, and no rows are returned. `independent` leading dimensions count rows
+    that do not depend on each other; with none of them no row is severe.
     """
-    spread = ROW_FACTOR["mixed" if stress else "ordinary"]
-    values = [_varied(_pooled(spec, "normal", 0, rng), spec, spread, rng) for spec in signature.inputs]
+    spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
+    values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
     position = stressed_input(signature)
     if position is None or not stress:
         return tuple(values), None
-    rows = _stressed_rows(signature.inputs[position].shape, rng)
-    matrix = values[position].reshape(rows.stressed.size, -1)
-    spec = replace(signature.inputs[position], shape=(int(rows.stressed.sum()), matrix.shape[1]))
-    matrix[rows.stressed] = _varied(_pooled(spec, "mixed", rung, rng), spec, spread, rng)
+    spec = signature.inputs[position]
+    rows = _stressed_rows(spec.shape, rng)
+    if tame:
+        rows = replace(rows, stressed=np.zeros_like(rows.stressed))
+    else:
+        _redraw(values[position], rows.stressed, spec, "mixed", rung, rng)
+    if independent >= len(rows.shape) and spec.numel:
+        rows = _with_severe(rows, spec.shape, independent, rng)
+    if rows.severe is not None:
+        _redraw(values[position], rows.severe, spec, "stress", SEVERE_RUNG, rng)
     return tuple(values), rows
+
+
+def _redraw(
+    array: Array, rows: NDArray[np.bool_], spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator
+) -> None:
+    """Draw some rows of an argument again, with values of another kind."""
+    matrix = array.reshape(rows.size, -1)
+    spec = replace(spec, shape=(int(rows.sum()), matrix.shape[1]))
+    matrix[rows] = _varied(_pooled(spec, kind, rung, rng), spec, ROW_FACTOR["mixed"], rng)
 
 
 def _varied(array: Array, spec: InputSpec, spread: float, rng: np.random.Generator) -> Array:
@@ -132,6 +153,19 @@ def _stressed_rows(shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
     stressed = np.zeros(groups, bool)
     stressed[rng.permutation(groups)[: -(-(groups - 1) // STRESSED)]] = True
     return Rows(shape[:dimensions], np.repeat(stressed, group)[:height])
+
+
+def _with_severe(rows: Rows, shape: tuple[int, ...], dimensions: int, rng: np.random.Generator) -> Rows:
+    """Return the rows that so many leading dimensions count, some of those without stress as severe ones."""
+    height = prod(shape[:dimensions])
+    stressed = np.repeat(rows.stressed, height // rows.stressed.size)
+    others = np.flatnonzero(~stressed)
+    count = max(1, min(height // SEVERE, SEVERE_VALUES * height // prod(shape)))
+    if others.size <= count:
+        return rows
+    severe = np.zeros(height, bool)
+    severe[rng.choice(others, count, replace=False)] = True
+    return Rows(shape[:dimensions], stressed, severe)
 
 
 def _pooled(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) -> Array:

@@ -6,12 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
 from kernel_gym.verifier.expected import OUTLIER, OUTLIERS, Expected, expected_from, wrong_elements
-from kernel_gym.verifier.reference import make, rows_are_independent
+from kernel_gym.verifier.reference import evaluate, independent_dimensions, make, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import POOL, Rows, draw_mixed
+from kernel_gym.verifier.values import POOL, RUNGS, SEVERE, SEVERE_VALUES, Rows, draw_mixed
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 LARGE = (512, 1024)
@@ -105,6 +106,103 @@ def test_a_softmax_without_its_maximum_is_wrong_on_mixed_values(make_task):
         lazy = exponentials / exponentials.sum(axis=1, keepdims=True)
     wrong = wrong_elements(lazy, values.expected[0]).any(axis=1)
     assert 0.05 < wrong.mean() <= 0.3
+
+
+def softmax_without_maximum(x):
+    exponentials = torch.exp(x)
+    return exponentials / exponentials.sum(-1, keepdim=True)
+
+
+WITHOUT_MAXIMUM = {
+    "level1/scaled_dot_product_attention": lambda q, k, v: softmax_without_maximum(q @ k.mT / q.shape[-1] ** 0.5) @ v,
+    "level2/matmul_gelu_softmax": lambda x, weight, bias: softmax_without_maximum(
+        torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias))
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", WITHOUT_MAXIMUM)
+def test_behind_a_product_exponentials_overflow_in_every_part_of_the_rows(name, seed):
+    task = find_task(name)
+    values = make(task, task.timing, "mixed", SEEDS, f"timed{seed}")
+    (expected,) = values.expected
+    assert values.kind == "mixed"
+    assert expected.left_out == 0
+    assert expected.counts.all()
+    lazy = WITHOUT_MAXIMUM[name](*map(torch.from_numpy, values.values)).numpy()
+    wrong = wrong_elements(lazy, expected).any(axis=-1).ravel()
+    assert all(part.any() for part in np.array_split(wrong, 8))
+    assert not np.isfinite(lazy.reshape(wrong.size, -1)[wrong]).all()
+    (native,) = evaluate(task.instance(task.timing), values.values)
+    assert not wrong_elements(native.astype(np.float32), expected).any()
+
+
+@pytest.mark.parametrize("shape", [LARGE, (4, 8, 256, 64), (8, 3, 64, 64), (3, 70_000), (70_000,), (1, 9)])
+def test_severe_rows_are_few_and_beside_the_stressed_ones(shape):
+    signature = Signature((InputSpec(shape),), (TensorSpec((1,)),))
+    for rung in range(RUNGS["mixed"]):
+        (values,), rows = draw_mixed(signature, rung, np.random.default_rng(0), independent=max(1, len(shape) - 1))
+        if rows.severe is None:
+            assert shape[0] == 1
+            continue
+        assert not (rows.severe & rows.stressed).any()
+        assert not (rows.severe | rows.stressed).all()
+        assert rows.severe.sum() <= max(1, rows.severe.size // SEVERE)
+        matrix = values.reshape(rows.severe.size, -1)
+        assert rows.severe.sum() == 1 or matrix[rows.severe].size <= SEVERE_VALUES
+        assert np.abs(matrix[rows.severe]).max() > 1e4
+        assert np.abs(matrix[~rows.severe]).max() < 400
+        assert rows.stressed.any() == (rung < RUNGS["mixed"] - 1)
+
+
+def test_severe_rows_neither_widen_the_tolerance_of_others_nor_make_values_milder():
+    rng = np.random.default_rng(0)
+    severe, stressed = np.arange(64) == 3, np.arange(64) % 4 == 0
+    truth = rng.standard_normal((64, 256)) * np.where(severe, 1e5, 1.0)[:, None]
+    native = np.where(severe[:, None], truth * 1.2, truth).astype(np.float32)
+    native[3, :5] = np.nan
+    expected = expected_from(truth, native, "float32", Rows((64,), stressed, severe))
+    assert expected.clear
+    assert expected.left_out == 5
+    assert not expected.counts[3, :5].any()
+    assert not wrong_elements(native, expected).any()
+    halves = native.astype(np.float32)
+    halves[~severe] = halves[~severe].astype(np.float16)
+    assert wrong_elements(halves, expected)[~severe].mean() > 0.5
+    overflown = truth.astype(np.float32)
+    overflown[3, 7] = np.inf
+    assert np.argwhere(wrong_elements(overflown, expected)).tolist() == [[3, 7]]
+
+
+def test_a_reference_that_overflows_in_severe_rows_leaves_out_these_alone(make_task):
+    task = make_task("torch.exp(x) / torch.exp(x).sum(1, keepdim=True)")
+    values = make(task, task.timing, "mixed", SEEDS, "timed")
+    (expected,) = values.expected
+    assert values.kind == "mixed"
+    assert values.rung < RUNGS["mixed"] - 1
+    assert 0 < expected.left_out <= expected.truth.size / SEVERE
+
+
+def test_a_noisy_reference_keeps_its_severe_rows(make_task):
+    task = make_task("torch.sin(1e4 * x)")
+    values = make(task, task.timing, "mixed", SEEDS, "timed")
+    assert (values.kind, values.rung) == ("mixed", RUNGS["mixed"] - 1)
+    assert np.abs(values.values[0]).max() > 1e4
+
+
+@pytest.mark.parametrize(
+    ("expression", "dimensions"),
+    [
+        ("torch.softmax(x, dim=-1)", 3),
+        ("x - x.mean(1, keepdim=True)", 1),
+        ("x - x.mean(2, keepdim=True)", 2),
+        ("x.cumsum(0)", 0),
+    ],
+)
+def test_it_is_tried_which_dimensions_count_independent_rows(make_task, expression, dimensions):
+    task = make_task(expression, inputs="torch.randn(rows, 4, 2, columns)")
+    assert independent_dimensions(task) == dimensions
 
 
 def stressed_rows(values):
