@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from kernel_gym.hardware.device import numpy_dtype
-from kernel_gym.verifier.values import Array, Doubles, Rows
+from kernel_gym.verifier.values import SEVERE, Array, Doubles, Rows
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -27,7 +27,7 @@ BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 MULTIPLE = 8.0
 #: Values on which the reference itself is noisier than this do not tell an honest kernel from one of lower precision.
 TOO_NOISY = 4.0
-#: Least relative tolerance of severe rows. What counts there is that nothing overflows; near ties magnify rounding.
+#: Least relative tolerance of severe rows, where near ties of a softmax magnify rounding: nothing may overflow there.
 LOOSE = 0.25
 #: Avoids a division by zero in the noise of an all-zero reference.
 TINY = 1e-300
@@ -90,8 +90,8 @@ class Expected:
     def clear(self) -> bool:
         """Whether an honest kernel, a null kernel and one of lower precision can be distinguished on these values."""
         if not self.finite:
-            infinite = float((np.isinf(self.truth) & self.counts).mean())
-            if (np.isnan(self.truth) & self.counts).any() or infinite > MOST_INFINITE:
+            truth = self.truth[self.counts] if self.left_out else self.truth
+            if np.isnan(truth).any() or float(np.isinf(truth).mean()) > MOST_INFINITE:
                 return False
         return self.undefined <= UNDEFINED and bool(np.all(MULTIPLE * self.noise <= TOO_NOISY * self.base))
 
@@ -100,8 +100,8 @@ def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = N
     """Return the expected output from the reference in float64 and in the task's own precision.
 
     If the output has the rows of the argument with stressed rows, noise and scale are separate for both kinds of rows,
-    and the few spikes of stressed rows do not widen the tolerance of the elements beside them. Severe rows have a wide
-    tolerance of their own, and are compared where the reference is finite.
+    and the few spikes of stressed rows do not widen the tolerance of the elements beside them. Severe rows are compared
+    where the reference is finite, with a wide tolerance if they are few or the reference is noisy.
     """
     if truth.dtype.kind != "f":
         return Expected(truth, np.asarray(truth == native), exact=True)
@@ -115,11 +115,13 @@ def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = N
     left_out = 0 if whole else _leave_out(counts, np.isfinite(truth) & np.isfinite(native), severe)
     groups = [rows.stressed, severe, ~(rows.stressed | severe)]
     noise, scale = _statistics(truth, native, None if whole else counts, groups, spiked=rows.stressed)
-    base = np.where(severe, np.maximum(LOOSE, MULTIPLE * noise), BASE[dtype])
-    noise[severe] = 0.0
+    base = np.full(severe.size, BASE[dtype])
+    if severe.mean() <= 1 / SEVERE or MULTIPLE * noise.max(initial=0.0) > BASE[dtype]:
+        base[severe] = np.maximum(LOOSE, MULTIPLE * noise[severe])
+        noise[severe] = 0.0
     column = (*rows.shape, *(1 for _ in truth.shape[len(rows.shape) :]))
-    columns = (each.reshape(column) for each in (base, noise, scale))
-    return Expected(truth, counts, *columns, whole=whole, left_out=left_out)
+    base, noise, scale = base.reshape(column), noise.reshape(column), scale.reshape(column)
+    return Expected(truth, counts, base, noise, scale, whole=whole, left_out=left_out)
 
 
 def _leave_out(counts: Bools, finite: Bools, severe: Bools) -> int:

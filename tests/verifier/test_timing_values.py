@@ -175,6 +175,19 @@ def test_severe_rows_neither_widen_the_tolerance_of_others_nor_make_values_milde
     assert np.argwhere(wrong_elements(overflown, expected)).tolist() == [[3, 7]]
 
 
+@pytest.mark.parametrize("noise", [1e-7, 1e-4])
+def test_a_severe_row_that_is_a_large_share_is_compared_as_precisely_as_the_reference_computes(noise):
+    rng = np.random.default_rng(0)
+    severe, stressed = np.arange(8) == 3, np.arange(8) % 4 == 0
+    truth = rng.standard_normal((8, 256)) * np.where(severe, 1e5, 1.0)[:, None]
+    native = truth * (1 + noise * rng.standard_normal(truth.shape) * severe[:, None])
+    expected = expected_from(truth, native.astype(np.float32), "float32", Rows((8,), stressed, severe))
+    assert expected.clear
+    rough = truth.astype(np.float32)
+    rough[severe] *= 1 + 5e-4
+    assert wrong_elements(rough, expected).any() == (noise < 1e-5)
+
+
 def test_a_reference_that_overflows_in_severe_rows_leaves_out_these_alone(make_task):
     task = make_task("torch.exp(x) / torch.exp(x).sum(1, keepdim=True)")
     values = make(task, task.timing, "mixed", SEEDS, "timed")
