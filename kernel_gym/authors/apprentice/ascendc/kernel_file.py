@@ -241,26 +241,26 @@ def _writer(
     plan: Plan, nest: Launch | ExpertLaunch, schedule: Schedule, spelling: SpellingChoice, prefix: str, expert: bool
 ) -> StageWriter:
     if isinstance(nest, Scan):
-        return (RowScanWriter if nest.last else ColumnScanWriter)(plan, nest, schedule, spelling, prefix)
+        return (RowScanWriter if nest.last else ColumnScanWriter)(plan, schedule, spelling, prefix, scan=nest)
     if isinstance(nest, Lookup | Scatter):
-        return entry_writer(nest)(plan, nest, schedule, spelling, prefix)
+        return entry_writer(nest)(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Product):
         even = expert and not (nest.left.transposed and nest.right.transposed)
-        return (EvenProductWriter if even else ProductWriter)(plan, nest, schedule, spelling, prefix)
+        return (EvenProductWriter if even else ProductWriter)(plan, schedule, spelling, prefix, product=nest)
     if isinstance(nest, Taps):
-        return TapsWriter(plan, nest, schedule, spelling, prefix)
+        return TapsWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):
-        return InterleaveWriter(plan, nest, schedule, spelling, prefix)
+        return InterleaveWriter(plan, schedule, spelling, prefix, stage=nest)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
         writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
-        return writer(plan, nest, schedule, spelling, prefix)
+        return writer(plan, schedule, spelling, prefix, nest=nest)
     if not nest.reductions:
-        return MapWriter(plan, nest, schedule, spelling, prefix)
+        return MapWriter(plan, schedule, spelling, prefix, nest=nest)
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
     contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
     if resident and contiguous and nest.rows_join and nest.longest_anywhere <= longest_row(nest, schedule):
-        return RowWriter(plan, nest, schedule, spelling, prefix)
-    return PassWriter(plan, nest, schedule, spelling, prefix)
+        return RowWriter(plan, schedule, spelling, prefix, nest=nest)
+    return PassWriter(plan, schedule, spelling, prefix, nest=nest)
 
 
 def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingChoice) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.frontend.plan import Lookup, Plan, Scatter
+from kernel_gym.authors.apprentice.frontend.plan import Lookup, Scatter
 
 #: Elements of entries that are on chip at a time, of the source of single elements, and of their indices.
 ENTRIES, SOURCE, INDICES = 8192, 16384, 4096
@@ -22,15 +20,7 @@ NOTHING, ZEROS = "false, 0, 0, 0", "true, 0, static_cast<uint8_t>(lanes - count)
 class EntryWriter(StageWriter):
     """The base of the writers: entries, indices and a target."""
 
-    plan: Plan
-    stage: Lookup | Scatter
-    schedule: Schedule
-    spelling: SpellingChoice
-    prefix: str
-    code: CodeWriter = field(default_factory=CodeWriter)
-    vector_only: bool = False
-    advance: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    stage: Lookup | Scatter = field(kw_only=True)
 
     @property
     def entries(self) -> str:

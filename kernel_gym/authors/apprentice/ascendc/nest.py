@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, Body, Operand
-from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
+from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Plan, Unsupported
+from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Unsupported
 
 CTYPES = {
     "float32": "float", "float16": "half", "bfloat16": "bfloat16_t", "int8": "int8_t", "uint8": "uint8_t",
@@ -43,15 +42,7 @@ SCALAR_TO_COPY = (
 class NestWriter(StageWriter):
     """Writes one loop nest as a kernel class. Subclasses write `Process` and the methods it calls."""
 
-    plan: Plan
-    nest: Nest
-    schedule: Schedule
-    spelling: SpellingChoice
-    prefix: str
-    code: CodeWriter = field(default_factory=CodeWriter)
-    vector_only: bool = False
-    advance: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    nest: Nest = field(kw_only=True)
     #: How many work tensors the body needs, and whether it computes scalars on the vector unit; set by writing it.
     work: int = 0
     numbers_by_vector: bool = False

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import Matrix, Plan, Product
+from kernel_gym.authors.apprentice.frontend.plan import Matrix, Product
 
 _TYPE = "AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>"
 
@@ -17,15 +15,7 @@ _TYPE = "AscendC::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>"
 class ProductWriter(StageWriter):
     """Writes a product. A unit of work is one block of one result matrix."""
 
-    plan: Plan
-    product: Product
-    schedule: Schedule
-    spelling: SpellingChoice
-    prefix: str
-    code: CodeWriter = field(default_factory=CodeWriter)
-    vector_only: bool = False
-    advance: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    product: Product = field(kw_only=True)
 
     def buffers_used(self) -> list[tuple[str, str]]:
         names = dict.fromkeys((self.product.left.buffer, self.product.right.buffer, self.product.target))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.nest import even_tile
-from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET, Schedule
+from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
-from kernel_gym.authors.apprentice.frontend.plan import Plan, Scan
+from kernel_gym.authors.apprentice.frontend.plan import Scan
 
 _MERGE = {"sum": "Add", "prod": "Mul"}
 _NEUTRAL = {"sum": "0.0f", "prod": "1.0f"}
@@ -20,15 +19,7 @@ _CARRY = {"sum": "math.add-scalar", "prod": "math.scale"}
 class ScanWriter(StageWriter):
     """The base of both scan writers: one tensor in, one out."""
 
-    plan: Plan
-    scan: Scan
-    schedule: Schedule
-    spelling: SpellingChoice
-    prefix: str
-    code: CodeWriter = field(default_factory=CodeWriter)
-    vector_only: bool = False
-    advance: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    scan: Scan = field(kw_only=True)
 
     def buffers_used(self) -> list[tuple[str, str]]:
         return [(self.scan.source, "float"), (self.scan.target, "float")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
@@ -11,7 +11,8 @@ from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 
 
-class StageWriter(Protocol):
+@dataclass
+class StageWriter:
     """Writes one stage as a kernel class and its launch. Subclasses fill in the parts."""
 
     plan: Plan
@@ -19,13 +20,13 @@ class StageWriter(Protocol):
     spelling: SpellingChoice
     #: The name of the stage in camel case; all its names begin with it.
     prefix: str
-    code: CodeWriter
+    code: CodeWriter = field(default_factory=CodeWriter)
     #: True if other stages of the file use the cube unit and this one does not.
-    vector_only: bool
+    vector_only: bool = False
     #: By buffer, the number of elements by which the host advances its address.
-    advance: dict[str, str]
+    advance: dict[str, str] = field(default_factory=dict)
     #: The plan's buffers by their names in the class, where these differ.
-    names: dict[str, str]
+    names: dict[str, str] = field(default_factory=dict)
     #: True while the function that several launches call is written: its caller sets the sizes and knows the buffers.
     in_function: bool = False
     #: True if the stage shares a launch with others, which then has the device function.
@@ -35,18 +36,22 @@ class StageWriter(Protocol):
 
     def buffers_used(self) -> list[tuple[str, str]]:
         """Return the global tensors, each as (name, C type), inputs first."""
+        raise NotImplementedError
 
     def fields(self) -> list[tuple[str, str]]:
         """Return the fields of the tiling with their host expressions, sizes first."""
+        raise NotImplementedError
 
     def process(self) -> None:
         """Write `Process` and the methods it calls."""
+        raise NotImplementedError
 
     def init_lines(self) -> None:
         """Write the statements of `Init` that divide the on-chip memory."""
 
     def launch(self, code: CodeWriter) -> None:
         """Write the host statements that compute the tiling and start the kernel."""
+        raise NotImplementedError
 
     def tile_fields(self) -> tuple[str, ...]:
         """Return the fields of the tiling that the host computes from the sizes."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 
-from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.operators.taps import ROOM
-from kernel_gym.authors.apprentice.frontend.plan import Interleave, Plan
+from kernel_gym.authors.apprentice.frontend.plan import Interleave
 
 _LENGTHS, _EXTENTS = ("planes", "lines", "length"), ("planesOut", "linesOut", "lengthOut")
 _PITCHES = ("phasePitch", "resultPitch", "planePitch", "linePitch")
@@ -89,15 +87,7 @@ for (uint32_t line = 1; line < t.batch; ++line) {{
 class InterleaveWriter(StageWriter):
     """Writes the stage. A unit of work is a block of neighbouring lines of one combination of outer phases."""
 
-    plan: Plan
-    stage: Interleave
-    schedule: Schedule
-    spelling: SpellingChoice
-    prefix: str
-    code: CodeWriter = field(default_factory=CodeWriter)
-    vector_only: bool = False
-    advance: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    stage: Interleave = field(kw_only=True)
 
     def buffers_used(self) -> list[tuple[str, str]]:
         return [(self.stage.source, "float"), (self.stage.target, "float")]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.products import ProductWriter
-from kernel_gym.authors.apprentice.ascendc.schedule import CORES, Schedule
+from kernel_gym.authors.apprentice.ascendc.schedule import CORES
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
-from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import Plan, Taps
+from kernel_gym.authors.apprentice.frontend.plan import Taps
 
 #: The host's choice of blocks.
 BLOCKS = """\
@@ -96,15 +95,7 @@ class EvenProductWriter(ProductWriter):
 class TapsWriter(StageWriter):
     """Writes a convolution. A unit of work is a part of the result of one sample; a call adds one tap to it."""
 
-    plan: Plan
-    stage: Taps
-    schedule: Schedule
-    spelling: SpellingChoice
-    prefix: str
-    code: CodeWriter = field(default_factory=CodeWriter)
-    vector_only: bool = False
-    advance: dict[str, str] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
+    stage: Taps = field(kw_only=True)
 
     def buffers_used(self) -> list[tuple[str, str]]:
         stage = self.stage
