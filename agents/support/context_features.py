@@ -101,7 +101,14 @@ class TaskOutlook:
         self._needs = {line: 1.05 - count / attempts for line, count in seen if statement_tasks.get(line, 0) > 1}
         # Exact sums: the order of sets of strings differs from process to process and must not change the result.
         self._total = fsum(self._needs.values())
+        self._needed: dict[str, frozenset[str]] = {}
         self._rates: dict[Failure, float] = {}
+
+    def needed(self, text: str) -> frozenset[str]:
+        """Return the needed statements that a text has."""
+        if text not in self._needed:
+            self._needed[text] = statements(text) & self._needs.keys()
+        return self._needed[text]
 
     def covered(self, shown: Mapping[str, float]) -> float:
         """Return the share of the needed statements that are shown, weighted by their visibility."""
@@ -141,7 +148,7 @@ def features(
     """
     passed = [pick for pick in picks if pick.item.feasible]
     compiled, failed = ([pick for pick in picks if _compiled(pick) is outcome] for outcome in (True, False))
-    in_passed, in_compiled, in_failed = _visible(passed), _visible(compiled), _visible(failed)
+    in_passed, in_compiled, in_failed = (_visible(outlook, some) for some in (passed, compiled, failed))
     practices = [pick for pick in picks if pick.kind == "practice"]
     fitting = [pick for pick in practices if _fits(pick, start)]
     row = {
@@ -163,11 +170,11 @@ def features(
     return vector
 
 
-def _visible(picks: Sequence[Candidate]) -> dict[str, float]:
-    """Return the statements of picks with their visibility in (0, 1], which falls with the length of the text."""
+def _visible(outlook: TaskOutlook, picks: Sequence[Candidate]) -> dict[str, float]:
+    """Return the needed statements of picks with their visibility in (0, 1], which falls with the text's length."""
     visibility: dict[str, float] = {}
-    for pick in sorted(picks, key=lambda pick: -len(pick.item.text)):
-        visibility |= dict.fromkeys(statements(pick.item.text), 1 / (1 + len(pick.item.text) / GLANCE))
+    for text in sorted((pick.item.text for pick in picks), key=len, reverse=True):
+        visibility |= dict.fromkeys(outlook.needed(text), 1 / (1 + len(text) / GLANCE))
     return visibility
 
 
@@ -207,7 +214,13 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 def statements(text: str) -> frozenset[str]:
     """Return the statements of a kernel, with names in lower case and numbers replaced and comments removed."""
     lines = (line.partition("//")[0].strip() for line in text.splitlines())
-    return frozenset("".join(map(_placeholder, _WORD.findall(line))) for line in lines if "(" in line or ";" in line)
+    return frozenset(_normalised(line) for line in lines if "(" in line or ";" in line)
+
+
+@lru_cache(maxsize=65536)
+def _normalised(line: str) -> str:
+    # Kernels have most of their lines in common.
+    return "".join(map(_placeholder, _WORD.findall(line)))
 
 
 def _placeholder(word: str) -> str:

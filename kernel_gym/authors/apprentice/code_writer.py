@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,10 @@ class CodeWriter:
         """Append texts at the current depth; a text may have several lines."""
         pad = _INDENT * self._depth
         for text in texts:
-            self.lines += [pad + line if line else "" for line in text.split("\n")]
+            if "\n" in text:
+                self.lines += [pad + line if line else "" for line in text.split("\n")]
+            else:
+                self.lines.append(pad + text if text else "")
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
@@ -54,6 +58,7 @@ class CodeWriter:
         return "\n".join(self.lines) + "\n"
 
 
+@lru_cache(maxsize=4096)
 def wrapped(head: str, arguments: str, tail: str, used: int = 0) -> str:
     """Return a call or a signature; arguments that would make the line too long go to lines of their own."""
     if used + len(head) + len(arguments) + len(tail) <= _WIDTH:

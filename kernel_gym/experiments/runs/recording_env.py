@@ -27,6 +27,8 @@ def finished_attempt(info: Mapping[str, Any]) -> Attempt | None:
 
 def finished_attempts(infos: Mapping[str, Any], num_envs: int) -> Iterator[tuple[int, Attempt]]:
     """Yield the index of each sub-environment that finished an attempt in a step, and the attempt."""
+    if infos.keys().isdisjoint(("attempt", "failure")):  # as after most picks
+        return
     for i in range(num_envs):
         if (attempt := finished_attempt(view({}, infos, i)[1])) is not None:
             yield i, attempt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
@@ -183,6 +184,7 @@ class StageWriter:
         return f"(float *){base} + {self.advance[buffer]}" if buffer in self.advance else base
 
 
+@lru_cache(maxsize=4096)
 def snake(name: str) -> str:
     """Return a name in camel case with underscores instead."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

@@ -275,8 +275,9 @@ class TaskTexts:
         """Write the kernel with these mistakes."""
 
         def choose(idiom: Idiom) -> Spelling:
-            name = wrong.get(idiom.id)
-            return next((spelling for spelling in idiom.wrong if spelling.name == name), idiom.right)
+            if idiom.id not in wrong:
+                return idiom.right
+            return next((spelling for spelling in idiom.wrong if spelling.name == wrong[idiom.id]), idiom.right)
 
         meanings = [column for column in self.meanings if self._reader.idioms[column].id in wrong]
         return self._written(schedule, choose, meanings[-1] if meanings else -1)[0]
