@@ -12,8 +12,9 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, fluent, lower, oracle
+from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
-from kernel_gym.authors.apprentice.frontend.plan import Interleave, Taps
+from kernel_gym.authors.apprentice.frontend.plan import Interleave, Nest, Ref, Taps
 from kernel_gym.cli.commands import author
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.tasks.task import Task
@@ -63,6 +64,45 @@ def test_an_oracle_of_several_stages_is_one_launch_and_the_apprentice_s_is_not()
     # Filters and rows are arranged at the same time; then the cores meet twice.
     assert expert.count("AscendC::SyncAll();") == 2
     assert expert.count("AscendC::PipeBarrier<PIPE_ALL>();") == 1
+
+
+def test_stages_on_the_cube_unit_share_the_pipe_of_the_next_one() -> None:
+    """A pipe costs a microsecond. The stages that arrange filters and rows have one each."""
+    assert oracle(suites.find_task("level2/gemm_add_relu")).source.count("AscendC::TPipe pipe;") == 1
+    assert oracle(suites.find_task("level2/conv2d_relu_bias_add")).source.count("AscendC::TPipe pipe;") == 3
+
+
+def test_rows_are_reduced_together_where_every_step_goes_with_that() -> None:
+    softmax = lower(suites.find_task("level1/softmax"), expert=True).stages[0]
+    assert isinstance(softmax, Nest)
+    kinds = kinds_of(softmax)
+    assert kinds is not None
+    assert {"tile", "row"} <= {*kinds}
+    assert kinds_of(replace(softmax, longest=LONGEST + 1)) is None
+    assert kinds_of(replace(softmax, kept=())) is None
+    # A comparison with one number for each row has no instruction.
+    mixed = next(
+        n
+        for n, step in enumerate(softmax.steps)
+        if {kinds[a.step] for a in step.arguments if isinstance(a, Ref)} == {"tile", "row"}
+    )
+    steps = tuple(replace(step, function="gt") if n == mixed else step for n, step in enumerate(softmax.steps))
+    assert kinds_of(replace(softmax, steps=steps)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [("level1/softmax", "BlockReduceMax"), ("level1/sum_reduction_over_a_dimension", "EvenColumns")],
+)
+def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_them(
+    name: str, instruction: str, verifier: Verifier
+) -> None:
+    task = small(suites.find_task(name))
+    kernel = oracle(task)
+    assert instruction in kernel.source
+    assert instruction not in fluent(task).source
+    verdict = verifier.verify(kernel, task)
+    assert verdict.feasible, verdict.feedback
 
 
 def test_an_oracle_of_one_vector_stage_is_the_apprentice_s_kernel() -> None:
@@ -117,6 +157,9 @@ def test_an_expert_s_kernel_passes_every_gate(verifier: Verifier) -> None:
         "level2/conv2d_relu_bias_add",
         "level2/conv_transpose3d_softmax_sigmoid",
         "level2/gemm_add_relu",
+        "level1/softmax",
+        "level1/rms_norm",
+        "level1/sum_reduction_over_a_dimension",
     ],
 )
 def test_an_expert_is_faster_than_the_apprentice(name: str, verifier: Verifier) -> None:

@@ -15,8 +15,12 @@ uint8_t lines_of(uint32_t from, uint32_t to) {
 }  // namespace
 
 void L2::begin_launch(uint64_t window) {
-    ++launch_;
     window_ = static_cast<uint32_t>(window / SECTOR);
+    begin_phase();
+}
+
+void L2::begin_phase() {
+    ++phase_;
     for_others_.clear();
 }
 
@@ -48,25 +52,27 @@ void L2::fill(Filler &filler, uint32_t bytes, bool write, Touch &touch) {
         touch.written_back += static_cast<uint64_t>(bytes) * filler.dirty / filler.filled;
 }
 
-// Records that a core begins to read a sector that another core read before it in this launch.
+// Records that a core begins to read a sector that another core read before it in this phase.
 void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
     const auto reached = static_cast<uint32_t>(filler.read / SECTOR);
     const uint32_t apart = reached > at.reached_at ? reached - at.reached_at : at.reached_at - reached;
     at.close = apart < window_;
     if (at.readers == 0 || at.readers == 255 || at.fetched_by == filler.core) return;
-    if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
-    for_others_[at.fetched_by] += bytes / (at.readers * (at.readers + 1u));
+    if (at.fetched_by != NOBODY) {
+        if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
+        for_others_[at.fetched_by] += bytes / (at.readers * (at.readers + 1u));
+    }
     ++at.readers;
 }
 
 void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass,
                       Touch &touch) {
     const auto age = static_cast<int64_t>(clock(filler)) - at.filled_at;
-    const bool resident = at.launch && age <= static_cast<int64_t>(capacity_);
+    const bool resident = at.phase && age <= static_cast<int64_t>(capacity_);
     if (!resident) at.lines = 0;
     const bool hit = resident && (lines & ~at.lines) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
-    if (hit && !write && at.launch == launch_) {
+    if (hit && !write && at.phase == phase_) {
         if (at.core != filler.core) meet(filler, at, bytes);
         if (at.readers > 1 && at.close) ++touch.contended;
         else if (at.readers > 1 && bytes < SECTOR) ++touch.shared;
@@ -77,12 +83,14 @@ void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes,
         at.fetched_by = static_cast<uint16_t>(filler.core);
         at.readers = !write;
         at.close = false;
+    } else if (at.phase != phase_) {
+        at.fetched_by = NOBODY;
     }
     at.lines |= lines;
     at.filled_at = clock(filler);
-    const bool anew = !hit || at.core != filler.core || at.launch != launch_;
+    const bool anew = !hit || at.core != filler.core || at.phase != phase_;
     if (anew) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
-    at.launch = launch_;
+    at.phase = phase_;
     at.core = static_cast<uint16_t>(filler.core);
 }
 

@@ -43,8 +43,10 @@ public:
 
     // Two cores read a sector at about the same time if their read positions are within `window` bytes of each other.
     void begin_launch(uint64_t window);
+    // What cores read before and after all of them have met is not shared.
+    void begin_phase();
     void end_launch(uint64_t filled_bytes) { carried_ += filled_bytes / SECTOR; }
-    // The part of the bytes first fetched by block `core` in this launch that is charged to later readers, when all
+    // The part of the bytes first fetched by block `core` in this phase that is charged to later readers, when all
     // readers of a sector share its cost equally.
     uint64_t fetched_for_others(uint32_t core) const { return core < for_others_.size() ? for_others_[core] : 0; }
     // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
@@ -53,15 +55,16 @@ public:
 private:
     struct Sector {
         uint32_t filled_at = 0;   // the fill clock, in sectors
-        uint32_t launch = 0;      // launch of the last access; 0: never
+        uint32_t phase = 0;       // phase of the last access; 0: never
         uint32_t reached_at = 0;  // read position of `core` when it began to use the sector, in sectors
         uint16_t core = 0;        // the last core that accessed it
-        uint16_t fetched_by = 0;
+        uint16_t fetched_by = 0;  // NOBODY: it was there before this phase
         uint8_t lines = 0;
-        uint8_t readers = 0;  // readers in this launch, including the core that fetched it; 0: written
+        uint8_t readers = 0;  // readers, including the core that fetched it; 0: written
         bool close = false;   // the last two cores read it at about the same time
     };
     static constexpr uint32_t PAGE = 4096;  // sectors
+    static constexpr uint16_t NOBODY = 0xffff;
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);
@@ -72,7 +75,7 @@ private:
     uint64_t home(uint64_t address) const;
 
     uint64_t capacity_, carried_ = 0;
-    uint32_t launch_ = 0, window_ = 0;
+    uint32_t phase_ = 0, window_ = 0;
     uint64_t last_number_ = ~0ull;
     Page *last_page_ = nullptr;
     std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;

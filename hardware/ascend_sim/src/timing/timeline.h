@@ -62,10 +62,23 @@ private:
         uint32_t place = 0;
         Rate loss;
     };
+    // What a core did in a phase, which ends at a SyncAll or with the launch.
+    struct Span { Ticks time, hbm, work; };
+    struct Arrival {
+        uint32_t block;
+        Span span;
+        Rate loss;
+    };
+    struct Meeting {
+        Ticks last = 0;
+        std::vector<Arrival> cores;
+    };
     struct Launch {
         uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
         Ticks began = 0, core_time = 0;
-        std::vector<Ticks> meetings;  // when the last core arrived at each SyncAll
+        Ticks since = 0,
+              saved = 0;  // when the phase began; what the phases before it took less than their cores' clocks
+        std::vector<Meeting> meetings;
         std::vector<Place> places;
         std::vector<Ended> ended;  // by block
         std::vector<Way> cubes;    // in a mixed launch two vector cores share one
@@ -79,7 +92,10 @@ private:
     void end_core(Core &core);
     Core &core(uint32_t block);
     void share_memory(Core &core);
-    Ticks settle() const;
+    Ticks settle(std::vector<Span> spans) const;
+    static Span refunded(Span span, Ticks for_others);
+    static Rate loss(const Core &core, Ticks span);
+    void end_phase(const Meeting &meeting);
     void release_sync(Core &core);
 
     Ticks issue(Core &core, uint8_t pipe);

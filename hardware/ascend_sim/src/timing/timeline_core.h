@@ -27,8 +27,8 @@ struct Timeline::Core {
     void begin(uint32_t number, uint32_t physical, Ticks time) {
         block = number;
         place = physical;
-        began = clock = time;
-        arrived = hbm_time = loaded = 0;
+        began = since = clock = time;
+        arrived = hbm_time = loaded = copied = 0;
         page = ~0ull;
         std::fill(std::begin(work), std::end(work), 0);
         waiting = false;
@@ -52,8 +52,9 @@ struct Timeline::Core {
 
     uint32_t block = 0, place = 0;
     Ticks began = 0, clock = 0, arrived = 0;
-    bool waiting = false;  // blocked in SyncAll
-    size_t met = 0;        // number of SyncAll passed
+    Ticks since = 0, copied = 0;  // when the phase began; how long MTE2 was busy before it
+    bool waiting = false;         // blocked in SyncAll
+    size_t met = 0;               // number of SyncAll passed
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
     Totals totals;

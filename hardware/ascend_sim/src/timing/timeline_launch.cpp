@@ -17,7 +17,7 @@ void Timeline::begin_launch(const Instr &instr) {
     const Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * launch_.cores;
     now_ += overhead;
     overhead_ += overhead;
-    launch_.began = now_;
+    launch_.began = launch_.since = now_;
     launch_.places.assign(launch_.cores, Place{now_});
     ++launches_;
     blocks_ += launch_.blocks;
@@ -35,7 +35,12 @@ void Timeline::end_launch() {
         const Ended &ended = launch_.ended[block];
         launch_.places[ended.place].for_others += ended.loss.of(l2_.fetched_for_others(block));
     }
-    const Ticks longest = settle();
+    std::vector<Span> spans;
+    for (const Place &place : launch_.places) {
+        const Ticks span = std::max<Ticks>(0, place.free - launch_.since);
+        spans.push_back(refunded({span, place.hbm, place.work}, place.for_others));
+    }
+    const Ticks longest = launch_.since - launch_.began - launch_.saved + settle(std::move(spans));
     now_ = launch_.began + longest;
     if (trace_) trace_->add_launch(launches_, launch_.blocks, launch_.cores, launch_.began, now_);
     longest_ += longest;
@@ -45,17 +50,16 @@ void Timeline::end_launch() {
     l2_.end_launch(filled);
 }
 
-// The duration of a launch. Cores were timed one after another, each with an equal share of HBM. Two corrections are
-// possible only now. First, bytes charged to the core that was timed first were really fetched in part by each of their
-// readers, so the other readers' part is subtracted. Second, as cores finish, the remaining ones share HBM. Neither
-// brings a core below the time that one of its pipes needs whatever the others do.
-Ticks Timeline::settle() const {
-    struct Span { Ticks time, hbm, work; };
-    std::vector<Span> spans;
-    for (const Place &place : launch_.places) {
-        const Ticks span = place.free - launch_.began;
-        spans.push_back({std::max(std::min(place.work, span), span - place.for_others), place.hbm, place.work});
-    }
+// Cores were timed one after another, so bytes charged to the core that was timed first were really fetched in part by
+// each of their readers: the other readers' part is subtracted.
+Timeline::Span Timeline::refunded(Span span, Ticks for_others) {
+    span.time = std::max(std::min(span.work, span.time), span.time - for_others);
+    return span;
+}
+
+// The duration of a phase. Each core was timed with an equal share of HBM; as cores finish, the remaining ones share it.
+// No core takes less time than one of its pipes needs whatever the others do.
+Ticks Timeline::settle(std::vector<Span> spans) const {
     std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
@@ -125,9 +129,7 @@ void Timeline::end_core(Core &at) {
     place.hbm += at.hbm_time;
     place.work += *std::max_element(at.work, at.work + ASC_PIPES);
     if (at.block >= launch_.ended.size()) launch_.ended.resize(at.block + 1u);
-    const int64_t loss = std::max<int64_t>(0, at.hbm.scaled - at.l2.scaled);
-    const Ticks loading = std::min(span, at.totals.busy[ASC_MTE2]);
-    launch_.ended[at.block] = {at.place, Rate{span ? loss * loading / span : 0}};
+    launch_.ended[at.block] = {at.place, loss(at, end - at.since)};
     launch_.core_time += span;
     place.filled = at.filler.filled;
     place.dirty = at.filler.dirty;
@@ -141,19 +143,45 @@ Timeline::Core &Timeline::core(uint32_t block) {
     return *cores_[block];
 }
 
+// The time that a core loses in a phase for each byte that comes from HBM instead of L2.
+Rate Timeline::loss(const Core &at, Ticks span) {
+    const int64_t slower = std::max<int64_t>(0, at.hbm.scaled - at.l2.scaled);
+    const Ticks loading = std::min(span, at.totals.busy[ASC_MTE2] - at.copied);
+    return Rate{span ? slower * loading / span : 0};
+}
+
 void Timeline::sync_all(Core &at) {
     at.arrived = at.drained();
-    if (launch_.meetings.size() <= at.met) launch_.meetings.resize(at.met + 1, 0);
-    launch_.meetings[at.met] = std::max(launch_.meetings[at.met], at.arrived);
+    if (launch_.meetings.size() <= at.met) launch_.meetings.resize(at.met + 1);
+    Meeting &meeting = launch_.meetings[at.met];
+    meeting.last = std::max(meeting.last, at.arrived);
+    const Ticks span = at.arrived - at.since;
+    const Ticks work = *std::max_element(at.work, at.work + ASC_PIPES);
+    meeting.cores.push_back({at.block, {span, at.hbm_time, work}, loss(at, span)});
     at.waiting = true;
+}
+
+// What a phase is shorter than its slowest core's clock says is subtracted from the launch; the clocks run on.
+void Timeline::end_phase(const Meeting &meeting) {
+    std::vector<Span> spans;
+    for (const Arrival &core : meeting.cores)
+        spans.push_back(refunded(core.span, core.loss.of(l2_.fetched_for_others(core.block))));
+    launch_.saved += meeting.last - launch_.since - settle(std::move(spans));
+    launch_.since = meeting.last + sync_;
+    l2_.begin_phase();
 }
 
 // When a core resumes, all others have arrived, because the kernel process runs them one after another. Some may
 // already be at the next SyncAll, so each SyncAll has its own time.
 void Timeline::release_sync(Core &at) {
-    const Ticks go = launch_.meetings[at.met++] + sync_;
+    const Meeting &meeting = launch_.meetings[at.met++];
+    const Ticks go = meeting.last + sync_;
+    if (launch_.since < go) end_phase(meeting);
     at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
-    at.clock = go;
+    at.clock = at.since = go;
+    at.copied = at.totals.busy[ASC_MTE2];
+    at.hbm_time = 0;
+    std::fill(std::begin(at.work), std::end(at.work), 0);
     for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
     at.waiting = false;
 }

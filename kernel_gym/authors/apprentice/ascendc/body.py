@@ -28,7 +28,8 @@ LIBRARY = {
 ROUNDING = frozenset({"floor", "ceil", "round", "trunc"})
 #: Functions that round to an element type.
 NARROW = {"as_float16": "half", "as_bfloat16": "bfloat16_t"}
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
+#: Functions of two tensors that are one instruction.
+BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min"}
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SIGNS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 _MODES = {"gt": "GT", "lt": "LT", "ge": "GE", "le": "LE", "eq": "EQ", "ne": "NE"}
@@ -268,7 +269,7 @@ class Body:
             self._where(dst, operands)
         elif name == "div" and kinds == "VS" and self._is_rounded(index):
             self._filled(name, dst, operands)
-        elif name in _BINARY:
+        elif name in BINARY:
             self._binary(name, dst, operands, kinds)
         else:
             raise KeyError(f"no instruction for {name}")
@@ -289,7 +290,7 @@ class Body:
         spell, add, n = self.spelling.spell, self.code.add, self.count
         left, right = (operand.text for operand in operands)
         if kinds == "VV":
-            add(f"AscendC::{_BINARY[name]}({dst}, {left}, {right}, {n});")
+            add(f"AscendC::{BINARY[name]}({dst}, {left}, {right}, {n});")
         elif not self.immediate:
             self._filled(name, dst, operands)
         elif name == "div":
@@ -314,7 +315,7 @@ class Body:
         number = next(operand.text for operand in operands if not operand.vector)
         texts = [operand.text if operand.vector else spare for operand in operands]
         self.code.add(self.spelling.spell("tensor.duplicate", dst=spare, value=number, n=self.count))
-        self.code.add(f"AscendC::{_BINARY[name]}({dst}, {texts[0]}, {texts[1]}, {self.count});")
+        self.code.add(f"AscendC::{BINARY[name]}({dst}, {texts[0]}, {texts[1]}, {self.count});")
         self.free.append(spare)
 
     def _divide(self, dst: str, left: Operand, right: Operand) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
+from kernel_gym.authors.apprentice.ascendc.expert.columns import COLUMNS, ColumnTileWriter, suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, written_by
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
+from kernel_gym.authors.apprentice.ascendc.expert.rows import RowTileWriter, kinds_of
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.nest import CTYPES
@@ -148,6 +150,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
     sized = any("AtLeast(" in buffer.elements for buffer in plan.buffers)
     helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and total > 1) or sized else [])]
     helpers += [BLOCKS] if expert and cube else []
+    helpers += [COLUMNS] if any(isinstance(w, ColumnTileWriter) for part in parts for w in part.writers) else []
     texts = [*helpers, *classes] if total > MANY else [*classes, *helpers]
     for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *texts):
         code.add("", *text.rstrip("\n").split("\n"))
@@ -251,6 +254,8 @@ def _writer(
         return TapsWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):
         return InterleaveWriter(plan, schedule, spelling, prefix, stage=nest)
+    if expert and suits_columns(nest):
+        return ColumnTileWriter(plan, schedule, spelling, prefix, nest=nest)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
         writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
         return writer(plan, schedule, spelling, prefix, nest=nest)
@@ -259,7 +264,8 @@ def _writer(
     resident = nest.vector_reduced and not nest.reduced and schedule.resident
     contiguous = all(step.access.step in "01" for step in nest.loads if step.access)
     if resident and contiguous and nest.rows_join and nest.longest_anywhere <= longest_row(nest, schedule):
-        return RowWriter(plan, schedule, spelling, prefix, nest=nest)
+        together = expert and kinds_of(nest) is not None
+        return (RowTileWriter if together else RowWriter)(plan, schedule, spelling, prefix, nest=nest)
     return PassWriter(plan, schedule, spelling, prefix, nest=nest)
 
 

@@ -7,6 +7,7 @@ vector dimension; units are shared among the cores.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, Body, Operand
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET
@@ -46,6 +47,8 @@ class NestWriter(StageWriter):
     #: How many work tensors the body needs, and whether it computes scalars on the vector unit; set by writing it.
     work: int = 0
     numbers_by_vector: bool = False
+    #: How many tiles are in the queue at a time.
+    ahead: ClassVar[int] = 1
 
     def ctype(self, access: Access) -> str:
         """Return the C type of a buffer's elements."""
@@ -309,7 +312,7 @@ class NestWriter(StageWriter):
         super().members()
         add = self.code.add
         for access in self.queued_loads():
-            add(f"AscendC::TQue<AscendC::TPosition::VECIN, 1> {access.label}Queue;")
+            add(f"AscendC::TQue<AscendC::TPosition::VECIN, {self.ahead}> {access.label}Queue;")
         for access in self.queued_stores():
             add(f"AscendC::TQue<AscendC::TPosition::VECOUT, 1> {access.label}Queue;")
         if self.work:

@@ -12,7 +12,8 @@ from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Ref
 
 _START = {"sum": "0.0f", "prod": "1.0f", "max": LOWEST, "min": HIGHEST, "argmax": LOWEST, "argmin": HIGHEST}
-_MERGE = {"sum": "Add", "prod": "Mul", "max": "Max", "min": "Min"}
+#: The instruction that merges two partial results.
+MERGE = {"sum": "Add", "prod": "Mul", "max": "Max", "min": "Min"}
 
 
 class PassWriter(NestWriter):
@@ -228,7 +229,7 @@ class PassWriter(NestWriter):
                 value = body.place()
                 self.code.add(self.spelling.spell("tensor.duplicate", dst=value, value=source.text, n=body.count))
                 body.free.append(value)
-            self.code.add(f"AscendC::{_MERGE[step.reduction or 'sum']}({home}, {home}, {value}, {body.count});")
+            self.code.add(f"AscendC::{MERGE[step.reduction or 'sum']}({home}, {home}, {value}, {body.count});")
 
     def _accumulate_row(self, body: Body, index: int, source: Operand) -> None:
         step = self.nest.steps[index]
@@ -314,7 +315,7 @@ class PassWriter(NestWriter):
     def direct(self) -> bool:
         """True if the result is an unchanged accumulator, which is copied out of its buffer without a queue."""
         step = self.nest.steps[self.root]
-        plain = step.reduction in _MERGE and self.ctype(self.store) == "float" and self.store.step == "1"
+        plain = step.reduction in MERGE and self.ctype(self.store) == "float" and self.store.step == "1"
         return plain and not self.rowwise
 
     @property

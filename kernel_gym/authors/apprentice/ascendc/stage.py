@@ -60,7 +60,7 @@ class StageWriter:
 
     def members(self) -> None:
         """Write the members of the class."""
-        self.code.add("AscendC::TPipe pipe;")
+        self.code.add(f"AscendC::TPipe {'&' * self.joined}pipe;")
 
     def struct_lines(self) -> list[str]:
         """Return the members of the tiling struct."""
@@ -100,7 +100,8 @@ class StageWriter:
         with self.code.block(f"class Kernel{self.prefix}", "};"):
             with self.code.outdented():
                 self.code.add("public:")
-            self.code.add(f"__aicore__ inline Kernel{self.prefix}() {{}}", "")
+            pipe, begin = ("AscendC::TPipe &pipe", " : pipe(pipe)") if self.joined else ("", "")
+            self.code.add(f"__aicore__ inline Kernel{self.prefix}({pipe}){begin} {{}}", "")
             self._init()
             self.code.add("")
             self.code.lines += inner.lines

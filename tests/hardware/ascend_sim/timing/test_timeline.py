@@ -321,6 +321,33 @@ def test_sync_all_waits_for_the_slowest() -> None:
     assert time(begin + other + rest, synced)["waits"]["S<-sync"] == pytest.approx((117 + 50) / 2 / 1000)
 
 
+def phases(*cores: tuple[list[str], ...]) -> list[str]:
+    """Return a launch in which cores meet after each of their lists of records but the last."""
+    lines = [f"launch_begin a={len(cores)} b=0", *(f"core_begin core={core}" for core in range(len(cores)))]
+    for number, phase in enumerate(zip(*cores, strict=True)):
+        for core, records in enumerate(phase):
+            lines += [f"core_resume core={core}", *(f"{record} core={core}" for record in records)]
+            lines += [f"{'sync_all' if number + 1 < len(cores[0]) else 'core_end'} core={core}"]
+    return [*lines, "launch_end"]
+
+
+def test_data_that_all_cores_read_before_they_meet_is_fetched_once_for_all() -> None:
+    """A meeting does not wait longer for the core that was timed first: it fetched for all of them."""
+    shared = [copy_in(X + i * 64 * KB, 64 * KB) for i in range(8)]
+    others = [copy_in(X + i * 64 * KB, 64 * KB) for i in range(8, 16)]
+    profile = ROUND.changed(copy__shared=0, copy__contended=0, launch__sync_cycles=50)
+    alone = ns(launch([shared] * 8), profile)
+    assert ns(phases(*[(shared, [])] * 8), profile) == alone + 50
+    assert ns(phases(*[(shared, others, [])] * 8), profile) == pytest.approx(2 * (alone + 50), rel=1e-3)
+
+
+def test_readers_after_a_meeting_do_not_share_what_was_fetched_before_it() -> None:
+    shared = [copy_in(X + i * 64 * KB, 64 * KB) for i in range(8)]
+    profile = ROUND.changed(copy__shared=0, copy__contended=0)
+    unread = ns(phases((shared, []), *[([], [])] * 7), profile)
+    assert ns(phases((shared, []), *[([], shared)] * 7), profile) >= unread + 512 * KB / 64
+
+
 def test_blocks_beyond_the_cores_wait_for_a_free_one() -> None:
     chip = ROUND.changed(vector_cores=2, launch__block_cycles=7)
     report = time(launch([[vector(RELU, 77)], [vector(RELU, 7)], [vector(RELU, 27)]]), chip)

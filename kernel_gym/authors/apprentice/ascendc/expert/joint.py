@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter, snake
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import ExpertLaunch, Launch, Nest
+from kernel_gym.authors.apprentice.frontend.plan import ExpertLaunch, Launch, Nest, Product, Taps
 from kernel_gym.authors.apprentice.frontend.workspace import touched
 
 
@@ -54,13 +54,29 @@ class Joint:
         with code.function(wrapped(f'extern "C" __global__ __aicore__ void {self.kernel}(', parameters, ")")):
             if self.vector_only:
                 code.add("KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);")
-            for number, (writer, waits) in enumerate(zip(self.writers, self._waits(), strict=True)):
-                if number:
-                    code.add("AscendC::SyncAll();" if waits else "AscendC::PipeBarrier<PIPE_ALL>();")
-                names = ", ".join(name for name, _ in writer.buffers_used())
+            waits = [
+                "AscendC::SyncAll();" if needed else "AscendC::PipeBarrier<PIPE_ALL>();" for needed in self._waits()
+            ]
+            for numbers in self._sharing():
+                code.add(*waits[numbers[0] : numbers[0] + (numbers[0] > 0)])
                 with code.block(""):
-                    code.add(f"Kernel{writer.prefix} op;", f"op.Init({names}, tiling.stage{number});", "op.Process();")
+                    code.add("AscendC::TPipe pipe;")
+                    for number in numbers:
+                        names = ", ".join(name for name, _ in self.writers[number].buffers_used())
+                        code.add(f"Kernel{self.writers[number].prefix} op{number}(pipe);")
+                        code.add(f"op{number}.Init({names}, tiling.stage{number});")
+                    for number in numbers:
+                        code.add(*waits[number : number + (number > numbers[0])], f"op{number}.Process();")
         return code.text().rstrip("\n")
+
+    def _sharing(self) -> list[list[int]]:
+        """Return the stages that share a pipe: those on the cube unit need no memory on chip, but the next one does."""
+        groups: list[list[int]] = [[]]
+        for number, stage in enumerate(self.stages):
+            groups[-1].append(number)
+            if not isinstance(stage, Product | Taps):
+                groups.append([])
+        return [numbers for numbers in groups if numbers]
 
     def _waits(self) -> list[bool]:
         """Return for each stage whether it needs what others have written or read since the cores last met."""

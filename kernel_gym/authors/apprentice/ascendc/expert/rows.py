@@ -1,0 +1,300 @@
+"""Row reductions of several rows at once: one instruction for all rows of a tile instead of one for each row.
+
+A row is `pitch` elements on chip, whole repeats of 64 in eights. Two block reductions leave `pitch / 64` numbers of a
+row, neighbours on chip, and a third instruction reduces them to one for each row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernel_gym.authors.apprentice.ascendc.body import BINARY, COMPARING, LIBRARY, Body, Operand
+from kernel_gym.authors.apprentice.ascendc.nest import in_bytes
+from kernel_gym.authors.apprentice.ascendc.rows import HIGHEST, LOWEST, RowWriter
+from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET
+from kernel_gym.authors.apprentice.code_writer import CodeWriter
+from kernel_gym.authors.apprentice.frontend.plan import SCALAR_FUNCTIONS, Access, Nest, Ref, Step
+
+#: A row is on chip a multiple of this long, and at most so long.
+UNIT, LONGEST = 512, 4096
+#: What does not change a reduction.
+NEUTRAL = {"sum": "0.0f", "max": LOWEST, "min": HIGHEST}
+_REDUCE = """\
+// One number for each row. What is on chip behind the end of a row must not change it.
+__aicore__ inline void Reduce{name}(const AscendC::LocalTensor<float> &dst, const AscendC::LocalTensor<float> &src,
+                                 uint32_t rows)
+{{
+    AscendC::LocalTensor<float> part = partBuf.Get<float>();
+    AscendC::LocalTensor<float> rest = part[t.batch * t.pitch / 8];
+    const uint32_t repeats = t.pitch / 64, whole = t.length / 64 * 64;
+    for (uint32_t r = 0; r < rows && t.length < t.pitch; ++r) {{
+        uint64_t behind[2] = {{~0ull << (t.length % 64), 0}};
+        AscendC::Duplicate(src[r * t.pitch + whole], {neutral}, behind, 1, 1, 8);
+        if (whole + 64 < t.pitch) {{
+            AscendC::Duplicate(src[r * t.pitch + whole + 64], {neutral}, t.pitch - whole - 64);
+        }}
+    }}
+    AscendC::BlockReduce{name}(part, src, rows * repeats, 64, 1, 1, 8);
+    AscendC::BlockReduce{name}(rest, part, rows * repeats / 8, 64, 1, 1, 8);
+    AscendC::WholeReduce{name}(dst, rest, repeats, rows, 1, 1, repeats / 8{order});
+}}"""
+
+
+def kinds_of(nest: Nest) -> list[str] | None:
+    """Return for each step whether it is a tile, a vector that all rows share, a number for each row, or one number.
+
+    None if rows cannot be taken together: they are too long, or a step does not go with them.
+    """
+    kinds: list[str] = []
+    accesses = [*(step.access for step in nest.loads if step.access), *(store.access for store in nest.stores)]
+    flat = all(access.flat and access.dtype == "float32" for access in accesses)
+    if not nest.kept or not flat or nest.longest_anywhere > LONGEST:
+        return None
+    for step in nest.steps:
+        kind = _kind(step, [kinds[argument.step] for argument in step.arguments if isinstance(argument, Ref)])
+        if not kind:
+            return None
+        kinds.append(kind)
+    return kinds
+
+
+def _kind(step: Step, arguments: list[str]) -> str:
+    """Return the kind of a step, given those of its arguments; empty if it does not go with rows taken together."""
+    together = {*arguments} - {"number"}
+    if step.access:
+        pitches = step.access.kept
+        if all(pitch == "0" for pitch in pitches):
+            return "shared" if step.access.step == "1" else "number"
+        return "tile" if step.access.step == "1" and pitches[-1].startswith("t.") else ""
+    if step.reduction:
+        return "row" if step.reduction in NEUTRAL and together == {"tile"} else ""
+    if step.index or (step.function in COMPARING and together != {"tile"}):
+        return ""
+    if not together:
+        return "number" if step.field or step.function in SCALAR_FUNCTIONS | {"constant"} else ""
+    if len(together) == 1:
+        return together.pop().replace("shared", "")
+    mixed = "tile" in together and len(together) == 2 and step.function in BINARY
+    return "tile" if mixed else ""
+
+
+@dataclass
+class RowsBody(Body):
+    """Writes steps on a tile of rows (`work` tensors) and on one number for each row (`stat` tensors)."""
+
+    kinds: list[str] = field(default_factory=list)
+    stat_count: int = 0
+    #: The elements of a row, and how far rows are apart on chip.
+    length: str = "t.length"
+    pitch: str = "t.pitch"
+
+    def _write(self, index: int, dying: list[int], homes: dict[int, str], position: int, last: dict[int, int]) -> None:
+        step, kind = self.nest.steps[index], self.kinds[index]
+        used = [argument.step for argument in step.arguments if isinstance(argument, Ref)]
+        others = [each for each in used if self.kinds[each] in ("row", "shared")]
+        alike = [each for each in dying if self.kinds[each] == kind]
+        if kind == "row" and not step.reduction:
+            tile, self.count, self.prefix = self.count, "rows", "stat"
+            super()._write(index, alike, {}, position, last)
+            self.count, self.prefix = tile, "work"
+        elif kind == "tile" and others:
+            self._along_rows(index, others[0], homes.get(index) or self._inherit(alike) or self.place())
+        else:
+            super()._write(index, alike, homes, position, last)
+
+    def _along_rows(self, index: int, other: int, home: str) -> None:
+        """Write an instruction for each row: with the row's own number, or with a vector that all rows share."""
+        step = self.nest.steps[index]
+        with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
+            operands = []
+            for argument in step.arguments:
+                operand = self.operand(argument)
+                if argument == Ref(other) and self.kinds[other] == "row":
+                    element = self.spelling.spell("local.element", tensor=operand.text, index="r")
+                    operand = Operand(self.number(element), False)
+                elif argument != Ref(other) and operand.vector:
+                    operand = Operand(f"{operand.text}[r * {self.pitch}]", True)
+                operands.append(operand)
+            tile, self.count = self.count, self.length
+            self._vector(step, f"{home}[r * {self.pitch}]", operands, index)
+            self.count = tile
+        self.values[index] = Operand(home, True)
+
+    def row_place(self) -> str:
+        """Return a free tensor of one number for each row."""
+        self.prefix = "stat"
+        home = self.place()
+        self.prefix = "work"
+        return home
+
+    def place(self) -> str:
+        free = [name for name in self.free if name.startswith("stat") == (self.prefix == "stat")]
+        if free:
+            self.free.remove(free[-1])
+            return free[-1]
+        if self.prefix == "work":
+            self.work_count += 1
+            return f"work{self.work_count - 1}"
+        self.stat_count += 1
+        return f"stat{self.stat_count - 1}"
+
+    def _is_place(self, name: str) -> bool:
+        return name.startswith(("work", "stat")) or name in self.lent
+
+
+class RowTileWriter(RowWriter):
+    """Writes a row reduction whose rows are taken together. A unit of work is a tile of `batch` rows."""
+
+    ahead = 2
+    #: How many tensors of one number for each row the steps need; set by writing them.
+    stats: int = 0
+
+    def process(self) -> None:
+        add = self.code.add
+        with self.code.function("__aicore__ inline void Process()"):
+            self.core_share()
+            if self.shared():
+                self._share()
+            # The next tile is on its way while the scalar unit waits for results of this one.
+            with self.code.block("if (first < last)"):
+                add("CopyIn(first * t.batch);")
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                with self.code.block("if (unit + 1 < last)"):
+                    add("CopyIn((unit + 1) * t.batch);")
+                add("const uint32_t row = unit * t.batch;")
+                add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
+                add("Compute(row, rows);", "CopyOut(row, rows);")
+        self._copy_in()
+        self._compute()
+        self._copy_out()
+
+    def _copy_in(self) -> None:
+        self.code.add("")
+        with self.code.function("__aicore__ inline void CopyIn(uint32_t row)"):
+            self.code.add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
+            for _, access in self.own():
+                local, queue = f"{access.label}In", f"{access.label}Queue"
+                self.code.add(self.spelling.spell("queue.alloc", type="float", tensor=local, queue=queue))
+                self._load_rows(access, local)
+                self.code.add(self.spelling.spell("queue.enque", queue=queue, tensor=local))
+
+    def _load_rows(self, access: Access, local: str) -> None:
+        gap = "0" if access.kept[-1] == "t.length" else in_bytes(f"({access.kept[-1]} - t.length)", "float")
+        source = f"{access.buffer}Gm[{self.offset(access, 'row', '0')}]"
+        self.code.add(
+            f"const AscendC::DataCopyExtParams {access.label}Rows{{{self._rows(gap, 't.gap')}}};",
+            f"AscendC::DataCopyPad({local}, {source}, {access.label}Rows, {{{self.padding(access, 't.length')}}});",
+        )
+
+    def _rows(self, source: str, target: str) -> str:
+        return f"static_cast<uint16_t>(rows), {in_bytes('t.length', 'float')}, {source}, {target}, 0"
+
+    def _compute(self) -> None:
+        add, spell = self.code.add, self.spelling.spell
+        out, queue = f"{self.store.label}Local", f"{self.store.label}Queue"
+        add("")
+        with self.code.function("__aicore__ inline void Compute(uint32_t row, uint32_t rows)"):
+            for _, access in self.own():
+                add(self.take(access, f"{access.label}Queue"))
+            add(spell("queue.alloc", type="float", tensor=out, queue=queue))
+            mark = len(self.code.lines)
+            body = self._tile(out)
+            self.declare_work(body, mark)
+            add(spell("queue.enque", queue=queue, tensor=out))
+            for _, access in self.own():
+                add(spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
+        for reduction in sorted({step.reduction for step in self.nest.steps if step.reduction}):
+            order = "" if reduction == "sum" else ", AscendC::ReduceOrder::ORDER_ONLY_VALUE"
+            text = _REDUCE.format(name=reduction.capitalize(), neutral=NEUTRAL[reduction], order=order)
+            add("", *text.split("\n"))
+
+    def _tile(self, out: str) -> RowsBody:
+        """Write the steps on a tile and return their writer."""
+        kinds, root = kinds_of(self.nest), self.nest.stores[0].step
+        assert kinds is not None
+        body = RowsBody(self.spelling, self.nest, self.code, "rows * t.pitch", "rows * t.pitch", kinds=kinds)
+        body.reduce = lambda index: self._reduce(body, index)
+        for index, access in self.loads(vector=False):
+            fields = {"gm": f"{access.buffer}Gm", "offset": self.offset(access, "row", "0")}
+            self.code.add(self.spelling.spell("gm.element", name=f"{access.label}Value", **fields))
+            body.values[index] = Operand(f"{access.label}Value", False)
+        for index, access in self.own():
+            body.values[index] = Operand(f"{access.label}Local", True)
+        for index, access in self.shared():
+            body.values[index] = Operand(f"{access.label}Shared", True)
+        steps = [index for index, step in enumerate(self.nest.steps) if not step.access]
+        if self.whole:
+            body.run(steps, homes={root: out})
+        else:
+            body.run(steps, keep=[root])
+            self.code.add(self.spelling.spell("tensor.copy", dst=out, src=body.values[root].text, n="rows"))
+        return body
+
+    def _reduce(self, body: RowsBody, index: int) -> None:
+        step = self.nest.steps[index]
+        home = body.row_place()
+        name = (step.reduction or "sum").capitalize()
+        self.code.add(f"Reduce{name}({home}, {body.operand(step.arguments[0]).text}, rows);")
+        body.values[index] = Operand(home, True)
+
+    def _copy_out(self) -> None:
+        out, queue, add = f"{self.store.label}Local", f"{self.store.label}Queue", self.code.add
+        target = f"{self.store.buffer}Gm[{self.offset(self.store, 'row', '0')}]"
+        one = f"1, {in_bytes('rows', 'float')}, 0, 0, 0"
+        add("")
+        with self.code.function("__aicore__ inline void CopyOut(uint32_t row, uint32_t rows)"):
+            add(self.take(self.store, queue))
+            add(f"const AscendC::DataCopyExtParams places{{{self._rows('t.gap', '0') if self.whole else one}}};")
+            add(f"AscendC::DataCopyPad({target}, {out}, places);")
+            add(self.spelling.spell("queue.free", queue=queue, tensor=out))
+
+    # ---- sizes -------------------------------------------------------------------------------------------------
+
+    def declare_work(self, body: Body, mark: int) -> None:
+        assert isinstance(body, RowsBody)
+        self.work, self.stats = body.work_count, body.stat_count
+        buffers = {f"work{n}": f"workBuf{n}" for n in range(self.work)}
+        buffers |= {f"stat{n}": f"statBuf{n}" for n in range(self.stats)}
+        texts = [
+            self.spelling.spell("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")
+            for name, buffer in buffers.items()
+        ]
+        self.code.lines[mark:mark] = [f"        {text}" for text in texts]
+
+    def needs_stat(self) -> bool:
+        return False
+
+    def init_lines(self) -> None:
+        add, spell = self.code.add, self.spelling.spell
+        tile, numbers = "t.batch * t.pitch * sizeof(float)", "Align(t.batch, 64) * sizeof(float)"
+        for access in [*self.queued_loads(), self.store]:
+            size = numbers if access is self.store and not self.whole else tile
+            add(spell("queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size))
+        for _, access in self.shared():
+            add(spell("buffer.init", buffer=f"{access.label}Buf", bytes="t.pitch * sizeof(float)"))
+        for n in range(self.work):
+            add(spell("buffer.init", buffer=f"workBuf{n}", bytes=tile))
+        for n in range(self.stats):
+            add(spell("buffer.init", buffer=f"statBuf{n}", bytes=numbers))
+        add(spell("buffer.init", buffer="partBuf", bytes="t.batch * (t.pitch / 8 + t.pitch / 64) * sizeof(float)"))
+
+    def members(self) -> None:
+        super().members()
+        names = ", ".join(["partBuf", *(f"statBuf{n}" for n in range(self.stats))])
+        self.code.add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("pitch", "gap", "batch", "units", "perCore")
+
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
+        library = any(step.function in LIBRARY for step in self.nest.steps)
+        tiles = self.schedule.buffers * (len(self.own()) + self.whole) + self.work
+        each, fixed = 4 * tiles + 1 + 16 * library, 4 * len(self.shared())
+        cores = 2 * self.schedule.cores
+        code.add(f"const uint32_t rows = {self.total_rows()};")
+        code.add(f"t.pitch = (t.length + {UNIT - 1}) / {UNIT} * {UNIT};", "t.gap = t.pitch / 8 - (t.length + 7) / 8;")
+        room = f"({BUDGET - 4096 - 1024 * self.stats} - {fixed} * t.pitch) / ({each} * t.pitch)"
+        code.add(f"t.batch = AtMost(AtMost({room}, {255 * 64} / t.pitch), (rows + {cores - 1}) / {cores});")
+        code.add(f"t.units = {self.spelling.spell('loop.remainder', length='rows', tile='t.batch')};")
+        self.call(code)
