@@ -204,6 +204,7 @@ class Timing:
         interval: The 95% interval of the median, in microseconds.
         nearby: For each of `firsts`, the median of the calls on known values that were made shortly before and after
             it; empty if the device does not mix them.
+        medians: The median of the calls on each set, in microseconds; empty if the device does not tell.
     """
 
     runs: tuple[Run, ...]
@@ -212,6 +213,7 @@ class Timing:
     unstable: bool = False
     interval: tuple[float, float] = (0.0, 0.0)
     nearby: tuple[float, ...] = ()
+    medians: tuple[float, ...] = ()
 
 
 @runtime_checkable

@@ -29,7 +29,7 @@ from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, 
 from kernel_gym.hardware.host import compiler as host_compiler
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
-from kernel_gym.hardware.host.latency_statistics import measured, novelty
+from kernel_gym.hardware.host.latency_statistics import measured, novelty, set_medians
 from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
 from kernel_gym.hardware.host.runtime import HostPrograms, runtime
 from kernel_gym.hardware.host.tensors import random_inputs, workspace_bytes
@@ -305,4 +305,5 @@ def timing_of(reply: Mapping[str, Any], tensors: Tensors) -> Timing:
     )
     calls = novelty(reply["samples"])
     interval = timing.low_us, timing.high_us
-    return Timing(runs, calls.firsts, calls.repeats, bool(reply["unstable"]), interval, calls.nearby)
+    unstable, medians = bool(reply["unstable"]), set_medians(reply["samples"])
+    return Timing(runs, calls.firsts, calls.repeats, unstable, interval, calls.nearby, medians)

@@ -61,7 +61,8 @@ _INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?! of)")
 class Binaries:
     """Both built halves; `kernels` maps each offset in the host's file to the kernel's name in the GPU's.
 
-    `has_variables`: the code for the GPU has its own variables, which persist between calls unless it is loaded again.
+    `has_variables`: the code for the GPU has its own variables, or constants whose address it takes; both persist between
+    calls unless it is loaded again.
     `preprocessed`: the host half as the compiler reads it.
     """
 
@@ -179,9 +180,12 @@ class _Compilation:
 
     def _binaries(self, lowered: Mapping[str, str]) -> Binaries:
         kernels = {place: lowered[name] for place, name in self._instances().items() if name in lowered}
+        assembly = (self.folder / PTX).read_text(errors="replace")
         with (self.folder / CUBIN).open("rb") as file:
             sections = {section.name: section.header.sh_size for section in ELFFile(file).iter_sections()}
-        has_variables = any(size for name, size in sections.items() if name.startswith(".nv.global"))
+        # Constants are memory like any other to code that takes their address.
+        lasting = (".nv.global", ".nv.constant3") if "cvta.const" in assembly else (".nv.global",)
+        has_variables = any(size for name, size in sections.items() if name.startswith(lasting))
         return Binaries(self.folder / HOST, self.folder / CUBIN, kernels, has_variables, self.preprocessed)
 
 

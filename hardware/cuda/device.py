@@ -27,7 +27,7 @@ from kernel_gym.hardware.cuda.toolkit import missing_binding, toolkit
 from kernel_gym.hardware.device import Array, Build, Diagnostic, Fault, Inputs, PackedBuild, Run, Timing
 from kernel_gym.hardware.host import launches
 from kernel_gym.hardware.host.device_process import DeviceProcess
-from kernel_gym.hardware.host.latency_statistics import Measured, measured, novelty
+from kernel_gym.hardware.host.latency_statistics import Measured, measured, novelty, set_medians
 from kernel_gym.hardware.host.tensors import SharedMemory, random_inputs, workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
@@ -198,7 +198,8 @@ class Cuda:
         )
         calls = novelty(reply["samples"])
         interval = timing.low_us, timing.high_us
-        return Timing(runs, calls.firsts, calls.repeats, bool(reply["unstable"]), interval, calls.nearby)
+        unstable, medians = bool(reply["unstable"]), set_medians(reply["samples"])
+        return Timing(runs, calls.firsts, calls.repeats, unstable, interval, calls.nearby, medians)
 
     def _failed(self, reply: Mapping[str, Any], plan: launches.Plan) -> Run:
         if reply["status"] == "timeout":

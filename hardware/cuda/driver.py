@@ -55,6 +55,7 @@ def device_facts(index: int = 0) -> dict[str, Any]:
         for name, word in _ATTRIBUTES.items()
     }
     facts["name"] = check(cu.cuDeviceGetName(128, device)).split(b"\0")[0].decode()
+    facts["memory_bytes"] = int(check(cu.cuDeviceTotalMem(device)))
     facts["driver"] = check(cu.cuDriverGetVersion())
     facts["uuid"] = bytes(check(cu.cuDeviceGetUuid(device)).bytes).hex()
     return facts

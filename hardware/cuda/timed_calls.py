@@ -6,6 +6,7 @@ memory that it could have written is overwritten, the caches are flushed, and th
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 import time
@@ -14,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from ctypes import addressof, create_string_buffer
 from typing import Any, TypeAlias
 
-from kernel_gym.hardware.cuda.driver import Gpu, Memory, Packed
+from kernel_gym.hardware.cuda.driver import Gpu, GpuError, Memory, Packed
 from kernel_gym.hardware.host.calls import CallSequence, Hang, Layout, Outcome, Sample
 from kernel_gym.hardware.host.latency_statistics import is_enough
 from kernel_gym.hardware.host.tensors import padded
@@ -23,6 +24,8 @@ from kernel_gym.hardware.host.tensors import padded
 HEAD_START_NS, LAUNCH_NS = 30_000, 8_000
 WARM_NS = 5_000_000
 _DEFAULT_SHARED = 48 << 10
+#: The share of the GPU's memory that the local arrays of all threads it can hold may take.
+LOCAL_SHARE = 1 / 8
 
 
 #: Loads a kernel's code and finds its GPU functions.
@@ -63,10 +66,10 @@ class Trusted:
         grid, block = 2 * self._multiprocessors, 1024
         self._queue("wipe", "IIQ", words, pattern, self._small, grid=grid, block=block, shared=self._shared)
 
-    def digest(self, address: int, size: int) -> bytes:
-        """Return a digest of sixteen bytes."""
+    def digest(self, address: int, size: int, key: int) -> bytes:
+        """Return a digest of sixteen bytes. Without the key, other bytes of the same digest cannot be made up."""
         self._gpu.fill(self._small, 0, 16)
-        self._queue("digest", "QQQ", address, size, self._small, grid=4 * self._multiprocessors, block=256)
+        self._queue("digest", "QQQQ", address, size, key, self._small, grid=4 * self._multiprocessors, block=256)
         return self._answer(16)
 
     def changed(self, spans: Sequence[tuple[int, int]], pattern: int) -> int:
@@ -97,6 +100,7 @@ class Calls(CallSequence):
         super().__init__(request, inputs, outputs, *spaces)
         self.gpu, self.trusted, self.load = gpu, trusted, load
         self.poison = int(request["poison"])
+        self.key = int.from_bytes(os.urandom(8), "little")
         self.seconds = float(request["seconds"])
         self.begin, self.end = gpu.event(), gpu.event()
         self.functions: Mapping[str, Any] = {}
@@ -111,10 +115,18 @@ class Calls(CallSequence):
 
     def _prepared(self, launch: Mapping[str, Any]) -> tuple[Any, Any, Any, int, Packed]:
         function, shared = self.functions[launch["kernel"]], int(launch["shared"])
+        self._check_local(function)
         if shared > _DEFAULT_SHARED:
             self.gpu.allow_shared(function, shared)
         packed = Packed([self.patched(argument) for argument in launch["arguments"]])
         return function, launch["grid"], launch["block"], shared, packed
+
+    def _check_local(self, function: Any) -> None:
+        """Raise GpuError if local arrays need more memory than others leave: that is a fault of the kernel."""
+        facts = self.gpu.facts
+        threads = int(facts["threads"]) * int(facts["multiprocessors"])
+        if self.gpu.figures(function)["local"] * threads > LOCAL_SHARE * int(facts["memory_bytes"]):
+            raise GpuError("TOO_MUCH_LOCAL_MEMORY")
 
     def run(self, inputs: int, room: int, exclusive: Any) -> Outcome:
         """Make all calls; `inputs` is the host's address of the sets, `room` that of the room for outputs."""
@@ -176,7 +188,7 @@ class Calls(CallSequence):
         outcome.guards += self.trusted.changed(spans, self.poison)
 
     def digest(self) -> list[bytes]:
-        return [self.trusted.digest(address, size) for address, size in self._output_spans()]
+        return [self.trusted.digest(address, size, self.key) for address, size in self._output_spans()]
 
     def keep(self, index: int) -> None:
         at = self.room + index * sum(padded(size) for _, size in self._output_spans())

@@ -48,6 +48,14 @@ def _is_sure(samples: Sequence[float]) -> bool:
     return timing.high_us - timing.low_us <= SURE * timing.latency_us
 
 
+def set_medians(samples: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+    """Return the median of the timed calls on each set of values."""
+    by_set: dict[int, list[float]] = {}
+    for sample in samples:
+        by_set.setdefault(int(sample["set"]), []).append(float(sample["microseconds"]))
+    return tuple(median(by_set[number]) for number in sorted(by_set))
+
+
 @dataclass(frozen=True)
 class Novelty:
     """Timed calls on new values, later calls on known ones, and for each of the former the median of calls nearby."""

@@ -24,15 +24,18 @@ ENVIRONMENT = "KERNEL_GYM_CACHE"
 
 @cache
 def verifier_version() -> str:
-    """Return a digest of the verifier's sources and rules."""
+    """Return a digest of all sources and rules that decide a verdict: the verifier's, the devices' and the tasks'."""
     import numpy
     import torch
 
+    from kernel_gym import hardware, tasks, verifier
+
     digest = hashlib.sha256(f"{torch.__version__} {numpy.__version__}".encode())
-    package = Path(__file__).parent
-    for file in sorted(package.rglob("*")):
-        if file.suffix in (".py", ".yaml"):
-            digest.update(str(file.relative_to(package)).encode() + file.read_bytes())
+    for package in (verifier, hardware, tasks):
+        folder = Path(package.__path__[0])
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in (".py", ".yaml"):
+                digest.update(f"{package.__name__} {file.relative_to(folder)}".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 

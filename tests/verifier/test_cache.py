@@ -2,9 +2,15 @@
 
 import json
 import multiprocessing
+import shutil
 
+import pytest
+
+import kernel_gym.hardware
+import kernel_gym.tasks
+import kernel_gym.verifier
 from kernel_gym.verdict import Cheated, Feasible, Profile, Uncompilable, Unjudged
-from kernel_gym.verifier.cache import VerdictCache, key_of
+from kernel_gym.verifier.cache import VerdictCache, key_of, verifier_version
 
 GOOD = Feasible("fine", latency=1.25, profile=Profile(pipes={"V": 0.5}, bottleneck="vector"), notes=("a", "b"))
 
@@ -13,6 +19,21 @@ def test_verdicts_come_back_as_they_were(tmp_path):
     for index, verdict in enumerate((GOOD, Uncompilable("no", line=3), Cheated("x", gate="binary", rule="ifunc"))):
         VerdictCache(tmp_path).put(key_of(str(index)), verdict)
         assert VerdictCache(tmp_path).get(key_of(str(index))) == verdict
+
+
+@pytest.mark.parametrize("package", [kernel_gym.verifier, kernel_gym.hardware, kernel_gym.tasks])
+def test_a_change_of_any_source_that_decides_a_verdict_changes_every_key(tmp_path, monkeypatch, package):
+    before = key_of("kernel")
+    copy = tmp_path / "copy"
+    shutil.copytree(package.__path__[0], copy, ignore=shutil.ignore_patterns("*.cpp", "*.h", "__pycache__"))
+    changed = max(copy.rglob("*.py"), key=lambda file: len(file.parts))
+    changed.write_text(changed.read_text() + "\n")
+    monkeypatch.setattr(package, "__path__", [str(copy)])
+    verifier_version.cache_clear()
+    try:
+        assert key_of("kernel") != before
+    finally:
+        verifier_version.cache_clear()
 
 
 def test_unjudged_verdicts_are_not_cached(tmp_path):

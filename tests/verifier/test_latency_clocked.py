@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, cast
 
@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from kernel_gym import suites
 from kernel_gym.hardware.device import Array, Build, Device, Run, Timing
+from kernel_gym.hardware.host import calls as call_sequence
 from kernel_gym.hardware.host.calls import SPREAD, CallSequence, Layout, Outcome, Sample, set_order
-from kernel_gym.hardware.host.latency_statistics import measured, novelty
+from kernel_gym.hardware.host.latency_statistics import measured, novelty, set_medians
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.verdict import Cheated, Incorrect
-from kernel_gym.verifier import latency_clocked
+from kernel_gym.verifier import latency_clocked, reference_policy
 from kernel_gym.verifier.correctness import Checked
 from kernel_gym.verifier.expected import Expected
 from kernel_gym.verifier.kernel_values import KernelValues
@@ -78,9 +79,11 @@ class StubClock:
         self.rounds += 1
         outcome = StubCalls(self, sets, self.rng.getrandbits(32)).measure()
         latency = measured([sample.microseconds for sample in outcome.samples])
-        calls = novelty([asdict(sample) for sample in outcome.samples])
+        samples = [asdict(sample) for sample in outcome.samples]
+        calls, medians = novelty(samples), set_medians(samples)
         runs = tuple(Run("ok", outputs=values, latency_us=latency.latency_us) for values in sets)
-        return Timing(runs, calls.firsts, calls.repeats, False, (latency.low_us, latency.high_us), calls.nearby)
+        interval = latency.low_us, latency.high_us
+        return Timing(runs, calls.firsts, calls.repeats, False, interval, calls.nearby, medians)
 
     def floor_us(self, signature: Signature) -> float:
         return 0.0
@@ -196,6 +199,92 @@ def test_the_values_of_the_second_measurement_are_new_and_compared() -> None:
     outcome = latency_clocked.measure(cast(Device, device), BUILD, TASK, Checked(), stub_values())
     assert isinstance(outcome, Incorrect)
     assert outcome.cause == "mismatch"
+
+
+class PatientClock(StubClock):
+    """A kernel that keeps answers and uses them only after so many calls, when it has met every set."""
+
+    def __init__(self, honest_until: int, again: bool, seed: int) -> None:
+        super().__init__((100.0, 30.0), lambda call, rng: rng.uniform(0.95, 1.05), seed)
+        self.honest_until, self.again = honest_until, again
+
+    def time(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Timing:
+        self.calls = 0 if self.again else self.calls
+        return super().time(build, signature, sets, poison)
+
+    def microseconds(self, value: float) -> float:
+        if self.calls < self.honest_until or (self.rounds > 1 and not self.again):
+            self.met.discard(value)
+        return super().microseconds(value)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_kernel_that_waits_with_what_it_keeps_gains_nothing(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    monkeypatch.setattr(f"{__name__}.CALLS", 100)
+    for seed in range(50):
+        device = PatientClock(24, again, seed)
+        outcome = latency_clocked.measure(cast(Device, device), BUILD, TASK, Checked(), stub_values())
+        assert isinstance(outcome, Cheated) or outcome.latency_us > 94.0, seed  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("sets", [latency_clocked.SETS, latency_clocked.FEWER])
+def test_answers_to_the_values_that_kernels_share_gain_nothing(monkeypatch: pytest.MonkeyPatch, sets: int) -> None:
+    """An author may learn them, one number a submission, by the time that a kernel takes."""
+    monkeypatch.setattr(latency_clocked, "FEWER", sets)
+
+    class Learned(StubClock):
+        def microseconds(self, value: float) -> float:
+            self.calls += 1
+            return (10.0 if value in shared else 100.0) * self.noise(self.calls, self.rng)
+
+    class Noted(StubReferences):
+        def shared(self, *arguments: object) -> list[ValueSet]:
+            drawn = super().shared(*arguments)
+            shared.update(float(values.values[0][0]) for values in drawn)
+            return drawn
+
+    for seed in range(50):
+        shared: set[float] = set()
+        device = Learned((0.0, 0.0), quiet, seed)
+        with KernelValues(cast(References, Noted()), TASK, BUILD.kernel) as values:
+            outcome = latency_clocked.measure(cast(Device, device), BUILD, TASK, Checked(), values)
+        assert len(shared) == sets - 1
+        assert isinstance(outcome, Timed)
+        assert outcome.latency_us > 97.0, seed
+
+
+def test_a_slow_kernel_is_timed_by_fewer_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty calls of a kernel that takes seconds would end in no verdict."""
+    device = StubClock((5e6, 5e6), quiet, 3)
+    monkeypatch.setattr(call_sequence.time, "perf_counter", lambda: 5.0 * device.calls)
+    timing = device.time(BUILD, Signature((), ()), [(np.float32([n]),) for n in range(3)], 0)
+    assert device.met == {0.0, 1.0, 2.0}
+    assert device.calls <= 6
+    assert timing.runs[0].latency_us == pytest.approx(5e6, rel=0.03)
+
+
+@pytest.mark.parametrize(("patient", "unstable"), [(False, True), (True, False), (False, False)])
+def test_the_policy_reference_believes_no_other_times(
+    monkeypatch: pytest.MonkeyPatch, patient: bool, unstable: bool
+) -> None:
+    monkeypatch.setattr(f"{__name__}.CALLS", 100)
+    monkeypatch.setattr(reference_policy, "_trial", lambda task, seeds, number: (np.float32([number]),))
+    monkeypatch.setattr(reference_policy, "_mismatch", lambda *_: None)
+    monkeypatch.setattr(reference_policy, "evaluate", lambda *_: ())
+
+    class Changing(PatientClock):
+        def time(self, build: Build, signature: Signature, sets: Sequence[tuple[Array, ...]], poison: int) -> Timing:
+            return replace(super().time(build, signature, sets, poison), unstable=unstable)
+
+    device = Changing(24 if patient else 1000, True, 5)
+    values = KernelValues(References(), TASK, BUILD.kernel)
+    outcome = reference_policy.measure(cast(Device, device), BUILD, TASK, Checked(), values)
+    if unstable:
+        assert isinstance(outcome, Incorrect)
+        assert outcome.rule == "NONDETERMINISTIC"
+    else:
+        assert isinstance(outcome, Timed)
+        assert outcome.latency_us > 94.0
 
 
 def test_a_device_without_neighbours_is_judged_by_its_medians() -> None:

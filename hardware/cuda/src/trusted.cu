@@ -39,19 +39,20 @@ __device__ unsigned long long mixed(unsigned long long value) {
     return value ^ value >> 32;
 }
 
-// Sums a hash of every byte group and its position, in any order: equal sums mean equal bytes.
-extern "C" __global__ void digest(const unsigned char *data, unsigned long long size, unsigned long long *sums) {
+// Sums a hash of a key, every byte group and its position, in any order: equal sums mean equal bytes.
+extern "C" __global__ void digest(const unsigned char *data, unsigned long long size, unsigned long long key,
+                                  unsigned long long *sums) {
     const unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     const unsigned long long first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned long long words = size / 8;
     unsigned long long one = 0, two = 0;
     for (unsigned long long i = first; i < words; i += step) {
         const unsigned long long word = reinterpret_cast<const unsigned long long *>(data)[i];
-        one += mixed(word + 0x9e3779b97f4a7c15ull * (i + 1));
-        two += mixed((word ^ 0x5851f42d4c957f2dull) * 3 + i);
+        one += mixed(mixed(word ^ key) + 0x9e3779b97f4a7c15ull * (i + 1));
+        two += mixed(mixed(word + key) * 3 + i);
     }
     for (unsigned long long i = words * 8 + first; i < size; i += step)
-        one += mixed(data[i] + 0x9e3779b97f4a7c15ull * (i + 77));
+        one += mixed(mixed(data[i] ^ key) + 0x9e3779b97f4a7c15ull * (i + 77));
     if (one | two) {
         atomicAdd(sums, one);
         atomicAdd(sums + 1, two);

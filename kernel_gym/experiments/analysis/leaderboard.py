@@ -2,12 +2,15 @@
 
 An entry is one run with each of ten authors of the test split, on twenty tasks of the test split each. Its result is
 checked without the agent: the choices in each journal are made again in the environment, which must lead to the same
-attempts, and the figures are computed from those.
+attempts, and the figures are computed from those. Whoever knows the seeds can try choices before making them; with
+`KERNEL_GYM_SECRET` set, runs have other seeds.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from kernel_gym.config import RunConfig, resolve
 from kernel_gym.envs.forecast.environment import ForecastVectorEnv
@@ -29,6 +33,7 @@ from kernel_gym.experiments.runs.run_plan import environment_options
 from kernel_gym.experiments.runs.run_recorder import journal_record
 from kernel_gym.experiments.splits import AUTHORS, author, split_tasks
 from kernel_gym.experiments.statistics import interval
+from kernel_gym.verifier.secret import ENVIRONMENT
 
 #: The authors of the benchmark, the tasks that each of them works on and the attempts at a task.
 ENTRANTS, TASKS, BUDGET = AUTHORS["test"][:10], 20, 10
@@ -52,6 +57,21 @@ class Score:
     reward: float
 
 
+class _Score(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    solved: float
+    area: float
+    reward: float
+
+
+class _Result(BaseModel):
+    """The file of a result, as anybody may have written it."""
+
+    agent: str = Field(pattern=r"^[\w.:~-]+$")
+    options: dict[str, Any]
+    scores: dict[str, _Score]
+
+
 def configurations(agent: str, options: Mapping[str, Any]) -> dict[str, RunConfig]:
     """Return the run of each author, which are the same for every agent."""
     return {author(number): _configuration(number, agent, options) for number in ENTRANTS}
@@ -61,8 +81,16 @@ def _configuration(number: int, agent: str, options: Mapping[str, Any]) -> RunCo
     names = split_tasks("test")
     chosen = np.random.default_rng([11, number]).choice(len(names), TASKS, replace=False)
     env = {"forecast": True, "author_options": {"profile": author(number)}}
-    run = {"agent": agent, "agent_options": dict(options), "seed": number, "budget": BUDGET, "env": env}
+    run = {"agent": agent, "agent_options": dict(options), "seed": _seed(number), "budget": BUDGET, "env": env}
     return resolve(overrides=run | {"tasks": [names[i] for i in sorted(chosen)]})
+
+
+def _seed(number: int) -> int:
+    """Return the seed of an author's run: the author's number or, if a secret is set, one that follows from both."""
+    secret = os.environ.get(ENVIRONMENT)
+    if not secret:
+        return number
+    return int.from_bytes(hmac.digest(secret.encode(), f"leaderboard {number}".encode(), "sha256")[:4], "big") // 2
 
 
 def enter(agent: str, options: Mapping[str, Any], out: Path, workers: int, report: Callable[[str], None]) -> None:
@@ -122,8 +150,9 @@ def check(out: Path, report: Callable[[str], None] = lambda name: None) -> list[
         KernelGymError: The folder holds no result.
     """
     result = read_result(out)
-    problems = []
-    for name, config in configurations(result["agent"], result["options"]).items():
+    runs = configurations(result["agent"], result["options"])
+    problems = [f"{name}: no author of the benchmark" for name in result["scores"] if name not in runs]
+    for name, config in runs.items():
         problems += [f"{name}: {problem}" for problem in _check_run(out / "runs" / name, config, result, name)]
         report(name)
     return problems
@@ -176,9 +205,8 @@ def _plain(value: Any) -> Any:
 def read_result(out: Path) -> dict[str, Any]:
     """Return an entry's result."""
     try:
-        result: dict[str, Any] = json.loads((out / RESULT).read_text())
-        return {key: result[key] for key in ("agent", "options", "scores")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _Result.model_validate_json((out / RESULT).read_bytes()).model_dump()
+    except (OSError, ValueError) as error:
         command = f"kernel-gym leaderboard run AGENT --out {out}"
         raise KernelGymError(f"{out} holds no result: make one with `{command}`") from error
 

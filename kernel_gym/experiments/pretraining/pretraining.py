@@ -176,7 +176,7 @@ class Pretraining:
         scoring.save(network, self.weights)
 
     def _resume(self) -> None:
-        saved = torch.load(self.checkpoint, weights_only=False, map_location="cpu")
+        saved = torch.load(self.checkpoint, weights_only=True, map_location="cpu")
         settings = asdict(self.settings)
         before = asdict(Settings()) | saved["settings"] | {"attempts": settings["attempts"]}
         if before != settings:

@@ -14,9 +14,14 @@ from kernel_gym.verifier import rules
 from kernel_gym.verifier.rules import Finding
 
 _BOOK = rules.load("binary_cuda")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\n]*\"", re.DOTALL)
-#: Directives that end with their line.
-_LINE = re.compile(r"^\s*\.(?:loc|file|version|target|address_size)\b[^\n]*", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\n\\]*\"", re.DOTALL)
+#: Directives that nothing ends, with all that belongs to them: code may follow on their line.
+_OPEN = re.compile(
+    r"\.loc\s+\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+    r"|\.file\s+\d+(?:\s*,\s*\d+){0,2}|\.version\s+\d+\.\d+|\.target\s+\w+(?:\s*,\s*\w+)*|\.address_size\s+\d+"
+)
+#: What is left of one that is written otherwise, and of a string that ends elsewhere than it seems to.
+_UNREAD = re.compile(r"\.(?:loc|file|version|target|address_size)\b|\"")
 _REGISTER = re.compile(r"%[A-Za-z_$][\w$]*")
 _DECLARATION = re.compile(r"\.reg\s*(?:\.\w+\s*)+([^;{}]*)")
 _PARAMETERISED = re.compile(r"(%[\w$]+?)<\d+>")
@@ -34,7 +39,9 @@ def screen(text: str) -> Finding | None:
 
 def findings(text: str) -> Iterator[Finding]:
     """Yield every broken rule."""
-    plain = _LINE.sub("", _COMMENT.sub(" ", text))
+    plain = _OPEN.sub(" ", _COMMENT.sub(" ", text))
+    for directive in _UNREAD.findall(plain):
+        yield _BOOK.finding("device-instruction", None, directive)
     yield from _registers(plain)
     for name in _VARIABLE.findall(plain):
         yield _BOOK.finding("device-variable", None, name)

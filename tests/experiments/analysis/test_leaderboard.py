@@ -62,6 +62,43 @@ def test_a_result_is_computed_anew_from_the_choices(tmp_path: Path, capsys: pyte
     assert "5 attempts, not 6" in leaderboard.check(tmp_path)[0]
 
 
+@pytest.mark.usefixtures("small")
+def test_a_result_has_the_scores_of_the_benchmark_alone(tmp_path: Path) -> None:
+    entered(tmp_path)
+    result = leaderboard.read_result(tmp_path)
+    result["scores"]["somebody"] = {"solved": 1.0, "area": 1.0, "reward": 1.0}
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    assert leaderboard.check(tmp_path) == ["somebody: no author of the benchmark"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"agent": "mine | 1.000 |\n| other"},
+        {"agent": 3},
+        {"options": [1]},
+        {"scores": ["a"]},
+        {"scores": {"a": {"solved": 1.0}}},
+        {"scores": {"a": {"solved": 1.0, "area": 1e999, "reward": 0.0}}},
+    ],
+)
+def test_a_file_that_is_no_result_is_refused_in_one_line(tmp_path: Path, change: dict[str, object]) -> None:
+    result = {"agent": "mine", "options": {}, "scores": {}} | change
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(KernelGymError, match="holds no result"):
+        leaderboard.read_result(tmp_path)
+
+
+def test_runs_have_other_seeds_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = {name: config.seed for name, config in leaderboard.configurations("random", {}).items()}
+    assert list(seeds.values()) == list(range(201, 211))
+    monkeypatch.setenv("KERNEL_GYM_SECRET", "a")
+    hidden = {name: config.seed for name, config in leaderboard.configurations("random", {}).items()}
+    monkeypatch.setenv("KERNEL_GYM_SECRET", "b")
+    others = {name: config.seed for name, config in leaderboard.configurations("random", {}).items()}
+    assert len({*seeds.values(), *hidden.values(), *others.values()}) == 30
+
+
 def test_a_folder_without_a_result_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(KernelGymError, match="leaderboard run AGENT"):
         leaderboard.check(tmp_path)

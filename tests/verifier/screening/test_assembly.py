@@ -51,6 +51,9 @@ def text(inline: str) -> str:
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r1, %r2}, {%r3, %r4}, {%r5}, {%r1, %r2};",
         "cp.async.cg.shared.global [%r1], [%rd2], 16;",
         "/* %globaltimer */ bar.sync 0;",
+        ".loc 1 5 9, function_name $L__info_string0, inlined_at 1 20 3\nbar.sync 0;",
+        '.pragma "nounroll";',
+        '.file 2 "cuda_fp16.hpp", 1700000000, 12',
         "{ .global .align 1 .b8 _ZN31_INTERNAL_3cuda3std3__46ignoreE[1]; }",
     ],
 )
@@ -73,6 +76,11 @@ def test_honest_instructions_pass(inline):
         ("{ LABEL: brkpt; }", "device-instruction", "brkpt"),
         ("{ .global .u32 kept; st.global.u32 [kept], 1; }", "device-variable", "kept"),
         ("{ .global .align 4 .b8 kept[4]; }", "device-variable", "kept"),
+        (".loc 1 5 0 mov.u64 %rd1, %globaltimer;", "device-register", "%globaltimer"),
+        (".loc 1 5 0 nanosleep.u32 1000;", "device-instruction", "nanosleep"),
+        (".loc 0x1 5 0 nanosleep.u32 1000;", "device-instruction", ".loc"),
+        (".file 1 nanosleep.u32 1000;", "device-instruction", "nanosleep"),
+        ('.pragma "a\\" b"; mov.u64 %rd1, %globaltimer; .pragma "c";', "device-instruction", '"'),
         ("{ .global .b8 kept, other; }", "device-variable", "kept"),
     ],
 )
