@@ -7,9 +7,9 @@ with stress values. The outputs of the first call on every set are compared in f
 bits. A kernel that is faster on values that it has met before keeps something between calls. Clocks are noisy, so it is
 refused only if that repeats on other new values.
 
-A kernel may also wait with what it keeps until all values are known, or hold answers to the values that all kernels of a
-task share. So no latency is believed that is below every call on new values, or below the calls on one of the sets: the
-kernel is timed again on new values of its own, and then it takes at least as long as the fastest call on new ones.
+A kernel may also wait with what it keeps until all values are known, or hold answers to the values that all kernels of
+a task share. So no latency is believed that is below every call on new values, or below the calls on one of the sets:
+the kernel is timed again on new values of its own, and then takes at least as long as the fastest call on new ones.
 """
 
 from __future__ import annotations
