@@ -61,8 +61,8 @@ _INSTANTIATED = re.compile(r"at line (?P<line>\d+)(?! of)")
 class Binaries:
     """Both built halves; `kernels` maps each offset in the host's file to the kernel's name in the GPU's.
 
-    `has_variables`: the code for the GPU has its own variables, or constants whose address it takes. They persist between
-    calls unless it is loaded again.
+    `has_variables`: the code for the GPU has its own variables, or constants whose address it takes. They persist
+    between calls unless it is loaded again.
     `preprocessed`: the host half as the compiler reads it.
     """
 

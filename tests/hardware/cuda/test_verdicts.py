@@ -163,14 +163,24 @@ def test_values_with_stress_do_not_hide_what_is_not_read(verifier: Verifier) -> 
         assert getattr(verdict, "case", "") == "timing"
 
 
-def test_unscreened_state_is_gone_at_every_call(device: Cuda) -> None:
+IN_CONSTANTS = (
+    'unsigned long long p; asm volatile("cvta.const.u64 %0, calls;" : "=l"(p));'
+    " y[i] = (float)atomicAdd((int *)p, 1); if (n < 0) y[i] = calls;"
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "declaration"),
+    [("y[i] = (float)atomicAdd(&calls, 1);", "__device__ int calls;"), (IN_CONSTANTS, "__constant__ int calls;")],
+)
+def test_unscreened_state_is_gone_at_every_call(device: Cuda, count: str, declaration: str) -> None:
     """Even if the screen let a global variable through: the code is loaded anew before each call."""
     import numpy as np
 
     from kernel_gym.hardware.device import Inputs
     from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
-    text = source("y[i] = (float)atomicAdd(&calls, 1);", declarations="__device__ int calls;")
+    text = source(count, declarations=declaration)
     build = device.build(Kernel(text, "cuda"))
     assert build.ok, build.diagnostics
     signature = Signature((InputSpec((1,)),), (TensorSpec((1,)),))
