@@ -41,7 +41,7 @@ FORM = ("Model", "get_inputs", "get_init_inputs")
 #: Names of constants that are settings of the module, whatever their value.
 SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
 #: Increased when cases are derived differently, so that cached cases of before are not used.
-VERSION = 3
+VERSION = 4
 
 
 def load_file(path: Path, trust: bool = False) -> Task:
@@ -202,10 +202,15 @@ def _halved(module: _Module, sizes: dict[str, int], nbytes: int) -> tuple[dict[s
 
 
 def _hidden(module: _Module, public: dict[str, int]) -> list[Case]:
-    """Return up to three variants: all free constants odd, the first of them 1, and all of them other primes."""
+    """Return up to three variants: all free constants odd, the first of them 1, and all of them other primes.
+
+    Constants that are equal, such as height and width, differ in the last one if the module works there.
+    """
     reference = module.signature(public)
     free = [name for name in public if _varies(module, public, name, _prime_near(public[name], 0), reference)]
+    free = [name for name in free if not _is_loop(module, public, name, reference)]
     together = [{name: _prime_near(public[name], step) for name in free} for step in (0, 1)]
+    together.insert(1, _different(together[1]))
     alone = [
         {name: value} for name in free for value in (1, _prime_near(public[name], 0), _prime_near(public[name], 1))
     ]
@@ -215,6 +220,30 @@ def _hidden(module: _Module, public: dict[str, int]) -> list[Case]:
         if len(variants) < 3 and change and sizes not in variants and _agrees(module, sizes, reference):
             variants.append(sizes)
     return [_case(f"hidden-{position}", "hidden", sizes) for position, sizes in enumerate(variants, 1)]
+
+
+def _different(sizes: dict[str, int]) -> dict[str, int]:
+    """Return sizes of which no two are equal: the first ones stay, the others are the next primes."""
+    different: dict[str, int] = {}
+    for name, size in sizes.items():
+        while size in different.values():
+            size = _prime_near(size, 0)
+        different[name] = size
+    return different
+
+
+def _is_loop(module: _Module, public: dict[str, int], name: str, reference: Signature) -> bool:
+    """Return whether a constant counts the rounds of a loop: the module calls so many more operators in each.
+
+    It is a number of layers, then: for every one of them there is another graph.
+    """
+    slopes = set()
+    for step in (0, 1):
+        value = _prime_near(public[name], step)
+        signature = module.probe(public | {name: value})
+        if value != public[name] and signature is not None:
+            slopes.add((signature.calls - reference.calls) / (value - public[name]))
+    return len(slopes) == 1 and slopes.pop() >= 1
 
 
 def _varies(module: _Module, public: dict[str, int], name: str, value: int, reference: Signature) -> bool:
@@ -233,8 +262,13 @@ def _agrees(module: _Module, sizes: dict[str, int], reference: Signature) -> boo
 
 
 def _state(signature: Signature) -> object:
-    """Return what must stay the same: parameters, constants, attributes."""
-    kept = [(spec.name, spec.shape) for spec in signature.inputs if spec.origin != "argument"]
+    """Return what must stay the same: parameters, constants, attributes. Numbers that `forward` draws may be more."""
+    drawn = [spec.origin == "constant" and bool(signature.draws) for spec in signature.inputs]
+    kept = [
+        (spec.name, len(spec.shape) if is_drawn else spec.shape)
+        for spec, is_drawn in zip(signature.inputs, drawn, strict=True)
+        if spec.origin != "argument"
+    ]
     return kept, signature.ints, signature.floats
 
 

@@ -49,12 +49,14 @@ class ConfinedInstance:
             raise TaskError("the confined process answered without a signature")
         self.signature: Signature = response.signature
 
-    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
-        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
+    def evaluate(
+        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
+    ) -> tuple[torch.Tensor, ...]:
+        """Run the reference on `inputs`; see `kernel_gym.tasks.task.Instance`."""
         precision = str(dtype).removeprefix("torch.") if dtype is not None else None
         # In float64 an output may have eight bytes where the signature has one.
         limit = 8 * sum(spec.numel for spec in self.signature.outputs)
-        _, outputs = self._call("evaluate", inputs, precision, limit, EVALUATE_SECONDS)
+        _, outputs = self._call("evaluate", inputs, precision, limit, EVALUATE_SECONDS, rounded=rounded)
         shapes = [tuple(tensor.shape) for tensor in outputs]
         if shapes != [spec.shape for spec in self.signature.outputs]:
             raise TaskError(f"the reference returns tensors of other shapes than before at case {self.case.name!r}")
@@ -106,8 +108,9 @@ class ConfinedInstance:
         limit_bytes: int = 0,
         seconds: float | None = None,
         seed: int = 0,
+        rounded: bool = False,
     ) -> tuple[Response, list[torch.Tensor]]:
-        request = Request(method, self._digest, self.case, self._public, precision, seed)
+        request = Request(method, self._digest, self.case, self._public, precision, seed, rounded)
         return _processes(os.getpid()).get(self._source).call(request, inputs, limit_bytes, seconds or LOAD_SECONDS)
 
 

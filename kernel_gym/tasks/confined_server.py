@@ -94,7 +94,7 @@ def _call(
             return Response(work=instance.work()), []
         case "evaluate":
             precision = getattr(torch, request.precision) if request.precision else None
-            return Response(), list(instance.evaluate(tensors, precision))
+            return Response(), list(instance.evaluate(tensors, precision, request.rounded))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ _STATISTICS = {
 _DRAWING = ("randn", "rand", "randint", "randperm", "normal")
 
 
+#: Operators that return equal elements in any order.
+_UNORDERED = (torch.ops.aten.topk, torch.ops.aten.sort, torch.ops.aten.kthvalue, torch.ops.aten.mode)
+
+
 class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the operators that run within it and the tensors that they write to; refuses those that draw numbers."""
 
@@ -36,13 +40,15 @@ class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._written: set[int] = set()
         self._operators = hashlib.sha256()
+        self.unordered = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = str(func)
         self._operators.update(name.encode())
-        drawn = (kwargs or {}).get("generator") is not None  # by SeededDraws
+        self.unordered |= func.overloadpacket in _UNORDERED and not _is_stable(func, args, kwargs or {})
+        drawn = (kwargs or {}).get("generator") is not None  # by FunctionalForward
         if torch.Tag.nondeterministic_seeded in func.tags and "attention" not in name and not drawn:
             raise TaskError(
                 f"forward() draws random numbers with {name}{here()}, which a kernel cannot repeat: "
@@ -69,21 +75,28 @@ class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._written |= {_memory(leaf) for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)}
 
 
-class SeededDraws(TorchFunctionMode):
-    """Makes `torch.randn` and its like return the same numbers at every run of `forward`.
+class FunctionalForward(TorchFunctionMode):
+    """Makes `forward` a function of its tensors.
 
-    The numbers depend on `seed`, on the order of the calls and on their arguments; `dtype` raises their precision.
+    `torch.randn` and its like return the same numbers at every run. They depend on `seed`, on the order of the calls
+    and on their arguments; `dtype` raises their precision. `item()` returns a tensor without dimensions instead of a
+    number, so that the graph has what computes it. `calls` is the number of functions that ran: a recurrent layer is
+    one, whatever the number of its steps.
     """
 
     def __init__(self, seed: int, dtype: torch.dtype | None = None) -> None:
         super().__init__()
         self._seed, self._dtype = seed, dtype
         self.places: list[str] = []
+        self.calls = 0
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name, settings = getattr(func, "__name__", ""), dict(kwargs or {})
+        self.calls += 1
+        if func is torch.Tensor.item and args[0].is_floating_point():
+            return args[0].reshape(()).clone()
         base = name.removesuffix("_like")
         if base not in _DRAWING or "generator" in settings:
             return func(*args, **settings)
@@ -100,6 +113,12 @@ class SeededDraws(TorchFunctionMode):
             generator = torch.Generator().manual_seed(self._seed + len(self.places))
             drawn = getattr(torch, base)(*args, **settings, generator=generator)
             return drawn.to(self._dtype or kind or drawn.dtype) if drawn.is_floating_point() else drawn
+
+
+def _is_stable(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether a call sorts equal elements as they come."""
+    names = [argument.name for argument in func._schema.arguments]
+    return bool((dict(zip(names, args, strict=False)) | kwargs).get("stable"))
 
 
 def same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:

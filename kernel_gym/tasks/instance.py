@@ -17,7 +17,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, cast
@@ -36,8 +36,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_module, lifted_constants
-from kernel_gym.tasks.forward_calls import ForwardCalls, SeededDraws, same_memory
+from kernel_gym.tasks.forward_calls import ForwardCalls, FunctionalForward, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
+from kernel_gym.tasks.rounding import RoundedOtherwise
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec, input_seed, model_seed
 from kernel_gym.tasks.value_domains import OnHost, Products, Recorder, observed_domain, state_domain
@@ -84,12 +85,21 @@ class ModuleInstance:
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.signature = self._signature(domains)
 
-    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
-        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
+    def evaluate(
+        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
+    ) -> tuple[torch.Tensor, ...]:
+        """Run the reference on `inputs`; see `kernel_gym.tasks.task.Instance`."""
         if len(inputs) != len(self.signature.inputs):
             raise TaskError(f"the reference takes {len(self.signature.inputs)} tensors, not {len(inputs)}")
         module, arguments = self._bound([_copy(tensor, dtype) for tensor in inputs], dtype)
-        with torch.no_grad(), OnHost(), self._draws(dtype), _task_error("the reference does not run", self.case):
+        rounding = RoundedOtherwise() if rounded else nullcontext()
+        with (
+            torch.no_grad(),
+            OnHost(),
+            self._draws(dtype),
+            _task_error("the reference does not run", self.case),
+            rounding,
+        ):
             outputs = _tensors(module(*arguments))
         names = [spec.name for spec in self.signature.inputs if spec.origin == "argument"]
         held = dict(zip(names, _tensors(arguments), strict=True))
@@ -236,6 +246,8 @@ class ModuleInstance:
             changes=tuple(changed),
             draws=self._places,
             structure=calls.structure,
+            calls=draws.calls,
+            unordered=calls.unordered,
         )
 
     def _changed(
@@ -251,8 +263,8 @@ class ModuleInstance:
             if calls.changed(tensor) and not any(same_memory(tensor, output) for output in outputs)
         }
 
-    def _draws(self, dtype: torch.dtype | None = None) -> SeededDraws:
-        return SeededDraws(self._seed("draws") % (1 << 48), dtype)
+    def _draws(self, dtype: torch.dtype | None = None) -> FunctionalForward:
+        return FunctionalForward(self._seed("draws") % (1 << 48), dtype)
 
     def _argument_specs(self, domains: tuple[Domain, ...], recorder: Recorder, products: Products) -> list[InputSpec]:
         tensors = _tensors(self._arguments)

@@ -35,6 +35,7 @@ class Request:
         public: The case that tells the domains of the inputs; None to leave them out.
         precision: The element type in which `evaluate` computes; None for the task's own.
         seed: What `own_inputs` draws from.
+        rounded: Whether `evaluate` rounds sums as another order of summation would.
     """
 
     method: Method
@@ -43,6 +44,7 @@ class Request:
     public: Case | None = None
     precision: str | None = None
     seed: int = 0
+    rounded: bool = False
 
 
 @dataclass(frozen=True)

@@ -53,12 +53,14 @@ class Domain:
 
     `real`: any float. `positive`: greater than zero. `unit`: in [0, 1]. `index`: whole numbers in [low, limit). `bool`.
     `factors` is how many of the values the module multiplies with each other, along a dimension; 0 if it does not.
+    `distinct` says that no index is twice along the last dimension.
     """
 
     kind: Literal["real", "positive", "unit", "index", "bool"] = "real"
     limit: int = 0
     factors: int = 0
     low: int = 0
+    distinct: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Signature:
     returns, then the new values of the buffers and arguments that it changes (`changes`).
 
     `draws` says where `forward` draws random numbers; they are the same at every call. `structure` is a hash of the
-    operators that it calls.
+    operators that it calls, of which one leaves the order of equal elements open if it is `unordered`. `calls` is the
+    number of functions that `forward` calls.
     """
 
     inputs: tuple[InputSpec, ...]
@@ -89,6 +92,8 @@ class Signature:
     changes: tuple[str, ...] = ()
     draws: tuple[str, ...] = ()
     structure: str = ""
+    calls: int = 0
+    unordered: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -25,8 +25,13 @@ class Instance(Protocol):
     case: Case
     signature: Signature
 
-    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
-        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
+    def evaluate(
+        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
+    ) -> tuple[torch.Tensor, ...]:
+        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision.
+
+        With `rounded` its sums are off as those of another order of summation in float32 would be.
+        """
 
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
         """Return the inputs whose values the module defines, by position in `signature.inputs`."""

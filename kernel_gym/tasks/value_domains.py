@@ -7,6 +7,7 @@ also when the tensor is fake and holds no values.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -78,18 +79,21 @@ class Recorder(TorchFunctionMode):
         if name == "randint":
             return _index(*_bounds(args, kwargs))
         if name == "randperm":
-            return Domain("index", int(args[0]))
+            return Domain("index", int(args[0]), distinct=True)
         if name == "argsort" and isinstance(args[0], torch.Tensor):
             axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
-            return Domain("index", int(args[0].shape[axis]))
+            return Domain("index", int(args[0].shape[axis]), distinct=axis in (-1, args[0].dim() - 1))
         if name == "__getitem__" and (known := self.domain_of(args[0])) is not None and known.kind == "index":
-            return known  # a part of the indices
+            same = result.dim() == args[0].dim()
+            return replace(known, distinct=known.distinct and same)  # a part of the indices
         if name == "rand":
             return Domain("unit")
         if name == "randn":
             return Domain("real")
         if name in _PRESERVING and args and isinstance(args[0], torch.Tensor) and result.dtype != torch.bool:
-            return self.domain_of(args[0])
+            domain = self.domain_of(args[0])
+            same = result.shape[-1:] == args[0].shape[-1:] and name != "expand"
+            return domain if domain is None or same else replace(domain, distinct=False)
         return None
 
 

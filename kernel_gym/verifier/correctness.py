@@ -18,7 +18,7 @@ from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import OUTLIER, Expected, wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
-from kernel_gym.verifier.reference import ValueSet, nudged
+from kernel_gym.verifier.reference import ValueSet, nudged, rounded_otherwise
 from kernel_gym.verifier.values import Array
 
 #: Bytes that outputs are filled with before a run: NaN in every float type, so that an output that was never written
@@ -31,6 +31,8 @@ WORK_PER_LIMIT, MOST_LIMITS = 1_000_000, 16
 MOST_EFFORT = 8_000_000_000
 #: Rules of a device that stop a run which would have gone on.
 STOPPED = ("BUDGET", "WORK_LIMIT")
+#: How many tolerances the errors of a sum of terms that cancel may have.
+CANCELLED = 64.0
 #: What is told of faults at hidden sizes whose words are the author's.
 WITHOUT_WORDS = {
     "ASSERT": "an assertion failed",
@@ -113,14 +115,23 @@ def refuse(run: Run, task: Task, values: ValueSet) -> Incorrect | None:
 
 
 def _is_undecided(run: Run, task: Task, values: ValueSet) -> bool:
-    """Return whether small errors are those of the reference itself on inputs that are off in the last place.
+    """Return whether small errors are those that the reference itself has if it is rounded a little differently.
 
-    A softmax of large scores with a near tie magnifies the last place; how the reference rounds there is chance.
+    A softmax of large scores with a near tie magnifies the last place, and a sum of large terms that cancel magnifies
+    the rounding of each; how the reference rounds there is chance.
     """
-    wider = (replace(output, base=OUTLIER * output.base, noise=OUTLIER * output.noise) for output in values.expected)
-    if any(wrong_elements(actual, output).any() for actual, output in zip(run.outputs, wider, strict=True)):
-        return False
-    return compare(run.outputs, nudged(task.instance(values.case), values), POISON) is None
+    instance = task.instance(values.case)
+    if _is_within(run, values, OUTLIER) and compare(run.outputs, nudged(instance, values), POISON) is None:
+        return True
+    return _is_within(run, values, CANCELLED) and (
+        compare(run.outputs, rounded_otherwise(instance, values), POISON) is None
+    )
+
+
+def _is_within(run: Run, values: ValueSet, factor: float) -> bool:
+    """Return whether no error is larger than so many tolerances."""
+    wider = (replace(output, base=factor * output.base, noise=factor * output.noise) for output in values.expected)
+    return not any(wrong_elements(actual, output).any() for actual, output in zip(run.outputs, wider, strict=True))
 
 
 def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:

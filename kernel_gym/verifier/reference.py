@@ -22,16 +22,27 @@ from numpy.typing import NDArray
 
 from kernel_gym.errors import TaskError
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.rounding import HALF_UNIT
+from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
-from kernel_gym.verifier.expected import UNDEFINED, Expected, as_rows, expected_from, is_finite, with_noise_of
+from kernel_gym.verifier.expected import BASE, UNDEFINED, Expected, as_rows, expected_from, is_finite, with_noise_of
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, row_dimensions, stressed_input
+from kernel_gym.verifier.values import (
+    RUNGS,
+    Array,
+    Doubles,
+    Kind,
+    Rows,
+    draw,
+    draw_mixed,
+    row_dimensions,
+    stressed_input,
+)
 
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
-#: Half a unit in the last place of a float32, relative to the number.
-HALF_UNIT = 2.0**-24
+#: Least number of weights from which on arguments may fade, and number of draws with which it is tried.
+DEEP, FADING_DRAWS = 4, 3
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
@@ -136,9 +147,58 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
 def _draw(
     task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator
 ) -> tuple[tuple[Array, ...], Rows | None]:
+    rows: Rows | None = None
     if kind == "mixed":
-        return draw_mixed(instance.signature, rung, rng, independent=independent_dimensions(task))  # with its rows
-    return draw(instance.signature, kind, rung, rng), None
+        values, rows = draw_mixed(instance.signature, rung, rng, independent=independent_dimensions(task))
+    else:
+        values = draw(instance.signature, kind, rung, rng)
+    if kind != "integers" and arguments_fade(task):
+        values = _centred(instance.signature, values)
+    return values, rows
+
+
+def _centred(signature: Signature, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return the values with weights of mean zero, and with twice the variance, of which a ReLU leaves half.
+
+    With an offset, which the same layer has everywhere, whole layers behind a ReLU are zero.
+    """
+    return tuple(
+        ((array - array.mean()) * 2**0.5).astype(array.dtype) if is_weight(spec) and array.size else array
+        for spec, array in zip(signature.inputs, values, strict=True)
+    )
+
+
+def is_weight(spec: InputSpec) -> bool:
+    """Return whether an input is the matrix or the filter of a layer."""
+    return spec.origin == "state" and len(spec.shape) > 1 and spec.domain.kind == "real" and "float" in spec.dtype
+
+
+@lru_cache(maxsize=1024)
+def arguments_fade(task: Task) -> bool:
+    """Return whether the outputs of a deep network may not depend on its arguments, because a layer's ReLUs are zero.
+
+    It is tried at the public sizes, with other arguments for the same weights.
+    """
+    instance = task.instance(task.public)
+    specs = instance.signature.inputs
+    if sum(map(is_weight, specs)) < DEEP or any(spec.name.endswith("running_mean") for spec in specs):
+        return False  # normalised activations are never all negative
+    rng = np.random.default_rng(0)
+    for _ in range(FADING_DRAWS):
+        values, others = (_with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
+        mixed = tuple(b if spec.origin == "argument" else a for spec, a, b in zip(specs, values, others, strict=True))
+        pairs = zip(evaluate(instance, values), evaluate(instance, mixed), strict=True)
+        if all(_nearly_same(left, right) for left, right in pairs):
+            return True
+    return False
+
+
+def _nearly_same(left: Array, right: Array) -> bool:
+    """Return whether two outputs differ by less than a kernel may err."""
+    if left.dtype.kind != "f":
+        return np.array_equal(left, right)
+    scale = float(np.sqrt(np.mean(np.square(left), where=np.isfinite(left)))) if left.size else 0.0
+    return np.allclose(left, right, rtol=BASE["float32"], atol=BASE["float32"] * scale, equal_nan=True)
 
 
 def _spreads(values: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
@@ -167,9 +227,38 @@ def expect(
         expected_from(truth, native, spec.dtype, rows)
         for truth, native, spec in zip(truths, natives, instance.signature.outputs, strict=True)
     )
+    if instance.signature.unordered:
+        outputs = _ordered(instance, values, outputs)
     if integral and all(map(_is_integral, outputs)) and _is_linear(instance, values):
         return tuple(replace(output, exact=True) for output in outputs)
     return outputs
+
+
+def _ordered(instance: Instance, values: tuple[Array, ...], outputs: tuple[Expected, ...]) -> tuple[Expected, ...]:
+    """Return the expected outputs without the elements that depend on the order in which equal elements are sorted.
+
+    Ties are broken in one way and in the opposite one, which exchanges every pair, and in a third.
+    """
+    for seed, sign in ((0, 1.0), (0, -1.0), (1, 1.0)):
+        rng = np.random.default_rng(seed)
+        broken = tuple(_without_ties(array, sign, rng) if _is_float(array) else array for array in values)
+        others = evaluate(instance, broken, torch.float64)
+        outputs = tuple(
+            replace(output, counts=output.counts & np.isclose(output.truth, other, rtol=1e-6, atol=0.0, equal_nan=True))
+            for output, other in zip(outputs, others, strict=True)
+        )
+    return outputs
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def _without_ties(array: Array, sign: float, rng: np.random.Generator) -> Doubles:
+    """Return numbers in float64 that are off by so little that only equal ones change their order."""
+    wide = array.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(wide + sign * (1e-12 * np.abs(wide) + 1e-30) * rng.uniform(-1.0, 1.0, wide.shape))
 
 
 def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
@@ -184,7 +273,18 @@ def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
         else array
         for array in values.values
     )
-    natives = evaluate(instance, inputs)
+    return _with_noise(values, evaluate(instance, inputs))
+
+
+def rounded_otherwise(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
+    """Return the expected outputs with the rounding errors that float32 has in another order of summation.
+
+    Where all results are small, because large terms cancel, those of the reference in its own order are chance.
+    """
+    return _with_noise(values, evaluate(instance, values.values, torch.float64, rounded=True))
+
+
+def _with_noise(values: ValueSet, natives: tuple[Array, ...]) -> tuple[Expected, ...]:
     return tuple(with_noise_of(output, native) for output, native in zip(values.expected, natives, strict=True))
 
 
@@ -229,11 +329,15 @@ def _same_rows(output: Array, other: Array, rows: NDArray[np.bool_]) -> bool:
 
 
 def evaluate(
-    instance: Instance, values: tuple[Array, ...], dtype: torch.dtype | None = None, widen: bool = True
+    instance: Instance,
+    values: tuple[Array, ...],
+    dtype: torch.dtype | None = None,
+    widen: bool = True,
+    rounded: bool = False,
 ) -> tuple[Array, ...]:
     """Run the reference on arrays; floats are returned as float64, without `widen` at least as float32."""
     with torch.no_grad():
-        outputs = instance.evaluate([_to_torch(array) for array in values], dtype)
+        outputs = instance.evaluate([_to_torch(array) for array in values], dtype, rounded)
     return tuple(_to_numpy(tensor, torch.float64 if widen else torch.float32) for tensor in outputs)
 
 

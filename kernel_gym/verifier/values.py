@@ -202,6 +202,9 @@ def _is_float(dtype: str) -> bool:
 
 def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
     low, limit = spec.domain.low, max(spec.domain.limit, 1) - spec.domain.low
+    if spec.domain.distinct and 0 < spec.shape[-1] <= limit:
+        rows = np.tile(np.arange(low, low + limit), (spec.numel // spec.shape[-1], 1))
+        return rng.permuted(rows, axis=1)[:, : spec.shape[-1]].reshape(spec.shape)
     if kind == "structured":
         step = int(rng.integers(1, limit + 1))
         return np.arange(spec.numel, dtype=np.int64) * step % limit + low

@@ -36,7 +36,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: torch.erf(torch.as_tensor(x)).numpy(), "sin": np.sin,
     "cos": np.cos, "floor": np.floor, "ceil": np.ceil, "sign": np.sign, "round": np.round, "trunc": np.trunc,
     "gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal,
-    "where": lambda condition, yes, no: np.where(condition != 0, yes, no),
+    "where": lambda condition, yes, no: np.where(condition != 0, yes, no), "fmod": np.fmod,
+    "bitwise_and": lambda a, b: np.asarray(a).astype(np.int64) & np.asarray(b).astype(np.int64),
 }  # fmt: skip
 REDUCTIONS: dict[str, Callable[..., Any]] = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}
 

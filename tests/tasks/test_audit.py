@@ -9,7 +9,8 @@ from script import run_script
 from kernel_gym.suites import SUITES, find_task, load_suite
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.task import Task
-from kernel_gym.verifier.audit import audit
+from kernel_gym.verifier.audit import _ignored, audit
+from kernel_gym.verifier.reference import arguments_fade
 
 SIZES = CaseSizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
 
@@ -90,3 +91,11 @@ def test_command_line_fails_when_a_null_kernel_passes(tmp_path):
     failed = run("audit", str(file))
     assert failed.returncode == 1
     assert "a null kernel passes: zeros" in failed.stdout
+
+
+def test_arguments_matter_in_the_networks_whose_relus_would_be_zero():
+    for name in ("level3/lenet5", "level3/deep_narrow_mlp"):
+        task = find_task(name)
+        assert arguments_fade(task)
+        assert not any(_ignored(task))
+    assert not arguments_fade(find_task("level3/mlp"))

@@ -93,3 +93,24 @@ def test_the_structure_changes_with_a_loop() -> None:
     bodies = ("return x + 1", "return x + 1", "return x + 1 + 1")
     first, second, third = (instance(body).signature.structure for body in bodies)
     assert first == second != third
+
+
+def test_a_number_of_a_tensor_stays_in_the_graph() -> None:
+    module = instance("return x / x.abs().max().item()")
+    assert "aten.max.default" in [call.operator for call in module.graph().calls]
+    inputs = [torch.ones(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in module.signature.inputs]
+    (quotient,) = module.evaluate([torch.full((4, 3), -5.0), *inputs[1:]])
+    assert torch.equal(quotient, torch.full((4, 3), -1.0))
+
+
+@pytest.mark.parametrize(
+    ("body", "unordered"),
+    [
+        ("return torch.topk(x, 2, dim=0).indices", True),
+        ("return torch.sort(x, dim=0).values", True),
+        ("return torch.sort(x, dim=0, stable=True).values", False),
+        ("return torch.argmax(x, dim=0)", False),
+    ],
+)
+def test_operators_that_leave_the_order_of_equal_elements_open_are_known(body: str, unordered: bool) -> None:
+    assert instance(body).signature.unordered == unordered

@@ -197,3 +197,17 @@ def test_other_devices_state_between_calls_and_numbers_in_place():
     x, y = (torch.ones(spec.shape, dtype=torch.float16) for spec in instance.signature.inputs)
     for _ in range(2):
         assert (instance.evaluate([x, y], torch.float64)[0] == 1.5).all()
+
+
+def test_sizes_that_are_equal_differ_at_one_hidden_case():
+    task = problem("forms/31_PadReflected.py")
+    images = [shapes(task, case)[0] for case in task.hidden]
+    assert any(height != width for *_, height, width in images)
+
+
+def test_the_rounds_of_a_loop_do_not_vary():
+    for name, varied in (("forms/35_NoiseAsStart.py", False), ("forms/43_Recurrent.py", True)):
+        task = problem(name)
+        rounds = {dict(case.sizes)["steps"] for case in (task.public, *task.hidden)}
+        assert (len(rounds) > 1) == varied
+        assert len(task.hidden) >= 2

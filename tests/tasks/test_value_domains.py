@@ -29,9 +29,15 @@ def domains(forward: str, inputs: str, rows: int = 8) -> list[Domain]:
         ("x): return ~x", "torch.rand(rows) > 0.5", Domain("bool")),
         ("x): return x + 1", "torch.randint(0, 7, (rows,))", Domain("index", 7)),
         ("x): return x + 1", "torch.randint(7, (rows,)).unsqueeze(0).int()", Domain("index", 7)),
-        ("x): return x * 1.0", "torch.randperm(rows)", Domain("index", 8)),
-        ("x): return x * 1.0", "torch.randperm(rows)[:3]", Domain("index", 8)),
-        ("x): return x * 1.0", "torch.argsort(torch.rand(3, rows), dim=1)[:, :2]", Domain("index", 8)),
+        ("x): return x * 1.0", "torch.randperm(rows)", Domain("index", 8, distinct=True)),
+        ("x): return x * 1.0", "torch.randperm(rows)[:3]", Domain("index", 8, distinct=True)),
+        (
+            "x): return x * 1.0",
+            "torch.argsort(torch.rand(3, rows), dim=1)[:, :2]",
+            Domain("index", 8, distinct=True),
+        ),
+        ("x): return x * 1.0", "torch.argsort(torch.rand(3, rows), dim=1)[:, 0]", Domain("index", 8)),
+        ("x): return x * 1.0", "torch.randperm(rows).unsqueeze(1).expand(rows, 4)", Domain("index", 8)),
         ("x): return x * 1.0", "torch.rand(rows, 5).argsort(0)", Domain("index", 8)),
     ],
 )
@@ -48,7 +54,9 @@ def test_the_bound_of_an_index_follows_the_sizes():
 
 def test_the_bound_of_a_part_of_the_indices_follows_the_sizes():
     lookup = "x, i): return x[i]"
-    assert domains(lookup, "torch.randn(rows), torch.randperm(rows)[:3]", rows=5)[1] == Domain("index", 5)
+    assert domains(lookup, "torch.randn(rows), torch.randperm(rows)[:3]", rows=5)[1] == Domain(
+        "index", 5, distinct=True
+    )
 
 
 def test_probability_kept_where_the_reference_refuses_others():

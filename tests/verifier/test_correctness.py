@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 from kernel_gym.hardware.device import Run, empty_outputs, numpy_dtype
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
-from kernel_gym.tasks.specs import TensorSpec
+from kernel_gym.tasks.specs import Case, TensorSpec
 from kernel_gym.verdict import from_json
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare
 from kernel_gym.verifier.expected import Expected, wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
-from kernel_gym.verifier.reference import References, evaluate, expect, make
+from kernel_gym.verifier.reference import References, ValueSet, evaluate, expect, make
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, draw
 
@@ -125,6 +126,35 @@ def test_small_errors_pass_where_the_reference_has_them_on_inputs_off_in_the_las
         run = Run("ok", ((truth + error).astype(np.float32),))
         assert compare(run.outputs, values.expected, POISON) is not None
         assert (correctness.refuse(run, task, values) is None) == right
+
+
+def sums_in_many_orders(terms: np.ndarray) -> np.ndarray:
+    """Return the sums of 200 orders in float32, from left to right."""
+    rng = np.random.default_rng(1)
+    orders = np.stack([rng.permutation(terms.astype(np.float32)) for _ in range(200)])
+    return np.cumsum(orders, axis=1, dtype=np.float32)[:, -1]
+
+
+@pytest.mark.parametrize("confined", [False, True])
+@pytest.mark.parametrize(("expression", "function"), [("x.sum(-1)", np.array), ("torch.tanh(x.sum(-1))", np.tanh)])
+def test_a_sum_of_terms_that_cancel_passes_in_any_order(make_task, expression, function, confined):
+    """All results are small, and the reference's own order has nearly no error."""
+    case = Case("public", "public", (("rows", 1), ("columns", 81)))
+    task = replace(make_task(expression, inputs="torch.randn(rows, columns)"), cases=(case,), confined=confined)
+    terms = np.random.default_rng(4).standard_normal((1, 81)).astype(np.float32)
+    terms[0, -1] = np.float32(0.003 - terms[0, :-1].sum(dtype=np.float64))
+    values = ValueSet(case, "normal", 0, (terms,), expect(task.instance(case), (terms,)))
+
+    def passes(total: np.float32) -> bool:
+        return correctness.refuse(Run("ok", (function(total).astype(np.float32).reshape(1),)), task, values) is None
+
+    totals = sums_in_many_orders(terms[0])
+    bare = [compare((function(total).reshape(1),), values.expected, POISON) is None for total in totals]
+    assert not all(bare)
+    assert all(map(passes, totals))
+    assert not passes(terms.astype(np.float16).sum(dtype=np.float32))
+    assert not passes(terms[0, :-1].sum(dtype=np.float32) + np.float16(terms[0, -1]))
+    assert not passes(np.float32(0.0))
 
 
 def test_linear_operators_are_asked_for_exact_integers(make_task):
@@ -308,3 +338,21 @@ def test_running_products_stay_finite_at_the_timing_sizes(kind):
     truth = np.abs(values.expected[0].truth)
     assert np.isfinite(truth).all()
     assert np.median(truth[:, -1]) > 1e-3  # the last products of the rows are compared, too
+
+
+def test_places_of_equal_elements_do_not_count(make_task):
+    task = make_task("torch.topk(x, 3, dim=-1)[1]", inputs="torch.randn(rows, columns)")
+    instance = task.instance(task.public)
+    values = np.random.default_rng(0).standard_normal(instance.signature.inputs[0].shape).astype(np.float32)
+    values[0, 4:6], values[1, 7] = 5.0, 9.0
+    (expected,) = expect(instance, (values,))
+    assert expected.counts[0].tolist() == [False, False, True]
+    assert expected.counts[1:].all()
+
+
+def test_indices_that_are_distinct_are_drawn_so(make_task):
+    inputs = "torch.randn(rows, columns), torch.argsort(torch.rand(rows, columns), dim=1)[:, :3]"
+    task = make_task("x.gather(1, at)", inputs=inputs, arguments="x, at")
+    for kind in RUNGS:
+        at = draw(task.instance(task.public).signature, kind, 0, np.random.default_rng(0))[1]
+        assert all(len(set(row)) == 3 for row in at.tolist())

@@ -74,6 +74,12 @@ SLOW = {
     "bounds": Module(
         "torch.clamp(x, l, h)", {"x": X, "l": "0.3 * torch.rand(columns)", "h": "0.7 + torch.rand(columns)"}
     ),
+    "remainder": Module("x % 0.3", {"x": "100 * torch.randn(rows, columns)"}),
+    "bits": Module(
+        "(a | b) ^ (a & 12)",
+        dict.fromkeys(("a", "b"), "torch.randint(0, 999, (rows, columns), dtype=torch.int32)"),
+    ),
+    "more values than places": Module("x.scatter(1, i, u)", {"x": X, "i": _at("columns", "rows", "1"), "u": U}),
     "truths": Module("(x > 0.5) & (y > 0.5)", {"x": X, "y": "torch.rand(columns)"}),
     "powers": Module("torch.pow(x, y)", {"x": "torch.rand(rows, columns) + 0.1", "y": "torch.rand(columns)"}),
     "product": Module("torch.prod(x, dim=0)"),

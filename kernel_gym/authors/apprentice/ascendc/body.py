@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, literal
@@ -24,6 +25,8 @@ LIBRARY = {
     "round": "Round",
     "trunc": "Trunc",
 }
+#: Functions of two tensors from the library.
+LIBRARY_OF_TWO = {"fmod": "Fmod"}
 #: Functions that round to whole numbers.
 ROUNDING = frozenset({"floor", "ceil", "round", "trunc"})
 #: Functions that round to an element type.
@@ -271,6 +274,11 @@ class Body:
             self._filled(name, dst, operands)
         elif name in BINARY:
             self._binary(name, dst, operands, kinds)
+        elif name in LIBRARY_OF_TWO:
+            left, right = (operand if operand.vector else self.repeated(operand) for operand in operands)
+            add(f"AscendC::{LIBRARY_OF_TWO[name]}({dst}, {left.text}, {right.text}, {n});")
+        elif name == "bitwise_and":
+            self._bitwise_and(dst, operands)
         else:
             raise KeyError(f"no instruction for {name}")
 
@@ -285,6 +293,22 @@ class Body:
         self.code.add(self.spelling.spell("cast.round", dst=narrow, src=source, mode="CAST_RINT", n=self.count))
         self.code.add(self.spelling.spell("cast.round", dst=dst, src=narrow, mode="CAST_NONE", n=self.count))
         self.free.append(spare)
+
+    def _bitwise_and(self, dst: str, operands: list[Operand]) -> None:
+        """Write the bits that two tensors of whole numbers share; the instruction works on halves of them."""
+        cast, places = partial(self.spelling.spell, "cast.round", n=self.count), [self.place(), self.place()]
+        for place, operand in zip(places, operands, strict=True):
+            source = operand.text
+            if not operand.vector:
+                self.code.add(self.spelling.spell("tensor.duplicate", dst=place, value=source, n=self.count))
+                source = place
+            self.code.add(cast(dst=f"{place}.ReinterpretCast<int32_t>()", src=source, mode="CAST_RINT"))
+        left, right = (f"{place}.ReinterpretCast<uint16_t>()" for place in places)
+        self.code.add(
+            f"AscendC::And({left}, {left}, {right}, {self.count} * 2);",
+            cast(dst=dst, src=f"{places[0]}.ReinterpretCast<int32_t>()", mode="CAST_NONE"),
+        )
+        self.free += places
 
     def _binary(self, name: str, dst: str, operands: list[Operand], kinds: str) -> None:
         spell, add, n = self.spelling.spell, self.code.add, self.count

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, Body, Operand
+from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, LIBRARY_OF_TWO, Body, Operand
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
@@ -330,7 +330,7 @@ class NestWriter(StageWriter):
         """Return the on-chip bytes that one element of a tile takes."""
         queued = sum(self._spacing(access) for access in self.queued_loads() + self.queued_stores())
         queued += sum(4 for _ in self.strided())
-        library = any(step.function in LIBRARY for step in self.nest.steps)
+        library = any(step.function in {*LIBRARY, *LIBRARY_OF_TWO} for step in self.nest.steps)
         return queued * self.schedule.buffers + 4 * self.work + (16 if library else 0)
 
     def capacity(self) -> int:

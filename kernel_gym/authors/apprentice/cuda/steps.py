@@ -29,7 +29,8 @@ _FUNCTIONS = {
     "sign": "({0} > 0.0f ? 1.0f : 0.0f) - ({0} < 0.0f ? 1.0f : 0.0f)",
     "gt": "{0} > {1}", "lt": "{0} < {1}", "ge": "{0} >= {1}", "le": "{0} <= {1}", "eq": "{0} == {1}",
     "as_float16": "__half2float(__float2half({0}))", "as_bfloat16": "__bfloat162float(__float2bfloat16({0}))",
-    "ne": "{0} != {1}", "where": "{0} ? {1} : {2}",
+    "ne": "{0} != {1}", "where": "{0} ? {1} : {2}", "fmod": "fmodf({0}, {1})",
+    "bitwise_and": "static_cast<float>(static_cast<int>({0}) & static_cast<int>({1}))",
 }  # fmt: skip
 #: Approximate intrinsics, for schedules with `fast`.
 _FAST = {"exp": "__expf({0})", "log": "__logf({0})", "sigmoid": "__fdividef(1.0f, 1.0f + __expf(-{0}))"}

@@ -7,7 +7,14 @@ from typing import Any
 
 from sympy import sympify
 
-from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Value
+from kernel_gym.authors.apprentice.frontend.expression import (
+    Broadcast,
+    Extent,
+    Map,
+    Position,
+    Reorder,
+    Value,
+)
 from kernel_gym.authors.apprentice.frontend.operators.table import HANDLERS, Handler, apply, handles
 from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
@@ -42,18 +49,24 @@ for _name, _function in _LOGICAL.items():
     HANDLERS[f"aten.logical_{_name}.default"] = _elementwise(_function, "bool")
 
 
-def _bitwise(operator: str, function: str) -> Handler:
-    def handler(plan: PlanBuilder, left: Value, right: Value | bool) -> Value:
-        if not all(isinstance(x, bool) or (isinstance(x, Value) and x.dtype == "bool") for x in (left, right)):
-            raise Unsupported(f"Unsupported: aten.{operator} of whole numbers")
-        return apply(plan, function, left, right, dtype="bool")
+def _bitwise(name: str) -> Handler:
+    def handler(plan: PlanBuilder, left: Value, right: Value | float) -> Value:
+        if all(isinstance(x, bool) or (isinstance(x, Value) and x.dtype == "bool") for x in (left, right)):
+            return apply(plan, _LOGICAL[name], left, right, dtype="bool")
+        shared = apply(plan, "bitwise_and", left, right)
+        if name == "and":
+            return shared
+        # Bits of only one number count once in the sum, bits that both have twice.
+        return apply(
+            plan, "sub", apply(plan, "add", left, right), shared if name == "or" else apply(plan, "mul", shared, 2.0)
+        )
 
     return handler
 
 
-for _name, _function in _LOGICAL.items():
+for _name in _LOGICAL:
     for _form in ("Tensor", "Scalar"):
-        HANDLERS[f"aten.bitwise_{_name}.{_form}"] = _bitwise(f"bitwise_{_name}", _function)
+        HANDLERS[f"aten.bitwise_{_name}.{_form}"] = _bitwise(_name)
 
 
 @handles("add.Tensor", "add.Scalar")
@@ -111,12 +124,28 @@ def _clamp_tensor(plan: PlanBuilder, x: Value, low: Value | None = None, high: V
 
 @handles("remainder.Tensor", "remainder.Scalar")
 def _remainder(plan: PlanBuilder, x: Value, divisor: Value | float) -> Value:
-    return _rest(plan, x, divisor, "floor")
+    if _is_whole(x):
+        return _rest(plan, x, divisor, "floor")
+    rest = apply(plan, "fmod", x, divisor)  # it has the sign of x, a remainder that of the divisor
+    other = apply(plan, "lt", apply(plan, "mul", apply(plan, "sign", rest), divisor), 0.0, dtype="bool")
+    return apply(plan, "where", other, apply(plan, "add", rest, divisor), rest)
 
 
 @handles("fmod.Tensor", "fmod.Scalar")
 def _fmod(plan: PlanBuilder, x: Value, divisor: Value | float) -> Value:
-    return _rest(plan, x, divisor, "trunc")
+    return _rest(plan, x, divisor, "trunc") if _is_whole(x) else apply(plan, "fmod", x, divisor)
+
+
+def _is_whole(value: Value | float) -> bool:
+    """Return whether a value is whole numbers, whose quotients are precise enough."""
+    match value:
+        case Map(function="add" | "sub" | "mul" | "abs" | "neg"):
+            return all(map(_is_whole, value.arguments))
+        case Reorder() | Broadcast():
+            return _is_whole(value.argument)
+        case Value():
+            return isinstance(value, Position | Extent) or "int" in value.dtype
+    return float(value).is_integer()
 
 
 def _rest(plan: PlanBuilder, x: Value, divisor: Value | float, rounding: str) -> Value:

@@ -72,7 +72,11 @@ def _scatter(plan: PlanBuilder, x: Value, axis: int, index: Value, update: Value
     if any(not plan.sizes.same(a, b) for a, b in zip(x.shape[:-1], index.shape[:-1], strict=True)):
         raise Unsupported("Unsupported: aten.scatter into a part of the rows")
     places = plan.reshape(index, (product(index.shape[:-1]), index.shape[-1]))
-    return plan.scatter(x, places, _cut(plan, update, index, last), last, adds=adds)
+    entries = _cut(plan, update, index, last)
+    if entries.shape[-1] != index.shape[-1]:  # there may be more values than places, of which the first are written
+        dense = plan.strided(entries)
+        entries = Tensor((*entries.shape[:-1], index.shape[-1]), dense.dtype, dense.buffer, dense.strides, dense.offset)
+    return plan.scatter(x, places, entries, last, adds=adds)
 
 
 @handles("scatter_add.default")

@@ -27,12 +27,12 @@ def mean(plan: PlanBuilder, x: Value, axes: Any, keep: bool = True) -> Value:
     return apply(plan, "div", total, Extent((), "float32", extent(x, axes)), idiom="numeric.mean-divisor")
 
 
-@handles("amax.default")
+@handles("amax.default", "max.default")
 def _amax(plan: PlanBuilder, x: Value, axes: Any = None, keep: bool = False) -> Value:
     return reduce(plan, "max", x, axes, keep)
 
 
-@handles("amin.default")
+@handles("amin.default", "min.default")
 def _amin(plan: PlanBuilder, x: Value, axes: Any = None, keep: bool = False) -> Value:
     return reduce(plan, "min", x, axes, keep)
 

@@ -1,0 +1,72 @@
+"""Rounding errors that an honest kernel in float32 may have where the reference has none.
+
+How a sum is rounded depends on the order of its terms. If large terms cancel, another order changes the result by much
+more than the last place, and the few results of a small case do not show how much. Functions such as tanh are computed
+from an exponential and one, and near zero have the rounding error of that one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+#: Half a unit in the last place of a float32, relative to the number.
+HALF_UNIT = 2.0**-24
+_aten = torch.ops.aten
+#: Operators that add products or elements: of the magnitudes of their arguments they make the sum of magnitudes.
+_SUMS = frozenset(
+    {
+        _aten.mm,
+        _aten.addmm,
+        _aten.bmm,
+        _aten.baddbmm,
+        _aten.mv,
+        _aten.addmv,
+        _aten.dot,
+        _aten.convolution,
+        _aten.sum,
+        _aten.mean,
+        _aten.cumsum,
+        _aten.avg_pool2d,
+        _aten.avg_pool3d,
+        _aten._adaptive_avg_pool2d,
+        _aten._adaptive_avg_pool3d,
+    }
+)
+#: Functions that are zero at zero and whose formulas pass through one, and those that multiply this by the argument.
+_THROUGH_ONE = frozenset({_aten.tanh, _aten.erf, _aten.expm1, _aten.log1p, _aten.softplus, _aten.elu})
+_TIMES_ARGUMENT = frozenset({_aten.mish, _aten.gelu})
+
+
+class RoundedOtherwise(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds to sums and functions, or subtracts from them, the rounding error of float32 that they may have."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._generator = torch.Generator().manual_seed(0)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not (isinstance(result, torch.Tensor) and result.is_floating_point()):
+            return result
+        packet = func.overloadpacket
+        if packet in _SUMS:
+            magnitudes = pytree.tree_map_only(torch.Tensor, _magnitude, args)
+            return result + self._signs(result) * func(*magnitudes, **(kwargs or {})).abs()
+        if packet in _THROUGH_ONE:
+            return result + self._signs(result)
+        return result + self._signs(result) * args[0].abs() if packet in _TIMES_ARGUMENT else result
+
+    def _signs(self, like: torch.Tensor) -> torch.Tensor:
+        """Return half a unit in the last place of one, up or down, for each element."""
+        signs = torch.randint(0, 2, like.shape, generator=self._generator)
+        return (2 * signs - 1).to(like.dtype) * HALF_UNIT
+
+
+def _magnitude(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.abs() if tensor.is_floating_point() else tensor
