@@ -81,8 +81,8 @@ demo-model: install $(if $(filter local,$(AUTHOR)),$(LOCAL))  ## a real language
 	@echo '   request is made again and must equal the recorded one. Nothing is asked.'
 	$(BIN)/python -m kernel_gym study model-agents --size full --replay $(MODEL_RUNS) --out runs/demo-model-agents
 
-# A file goes to one worker, in the order of tests/conftest.py.
-PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# A file goes to one worker, in the order of tests/conftest.py. Compiled code is kept for the processes that tests start.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test: install  ## the tests
 	$(PYTEST)

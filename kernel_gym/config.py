@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.envs.options import MemoryMode, Options, Pages, Sizes, Stages, StartPoints
 from kernel_gym.envs.pool import Composition
 from kernel_gym.errors import ConfigError
@@ -188,9 +190,14 @@ def resolve(
 
 
 def _defaults() -> dict[str, Any]:
-    data: dict[str, Any] = yaml.safe_load(files("kernel_gym").joinpath("defaults.yaml").read_text())
+    data: dict[str, Any] = deepcopy(_packaged())
     options = Options()
     return data | {"env": {name: getattr(options, name) for name in EnvConfig.model_fields if hasattr(options, name)}}
+
+
+@cache
+def _packaged() -> Any:
+    return parse_yaml(files("kernel_gym").joinpath("defaults.yaml").read_text())
 
 
 def _read(file: Path) -> dict[str, Any]:

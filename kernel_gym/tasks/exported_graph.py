@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.forward_calls import line_of
+from kernel_gym.tasks.operator_registry import quick_registry
 from kernel_gym.tasks.value_domains import OnHost
 
 # torch's own copying of a tree spec uses a deprecated part of torch; a user can do nothing about it.
@@ -46,7 +47,7 @@ def export_module(
     """
     shapes = _free_shapes(arguments) if dynamic else None
     try:
-        with TRACING, OnHost(), torch.no_grad():
+        with TRACING, quick_registry(), OnHost(), torch.no_grad():
             program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
             rules = decompositions(KEPT + RECURRENT if layers else KEPT)
             return cast(ExportedProgram, program.run_decompositions(rules)) if decomposed else program

@@ -88,6 +88,12 @@ def test_defaults_are_those_of_the_environment() -> None:
             assert field.get_default(call_default_factory=True) == getattr(options, name), name
 
 
+def test_layers_leave_the_defaults_as_they_are() -> None:
+    before = resolve()
+    resolve(overrides={"agent_options": {"alpha": 0.5}, "env": {"author_options": {"profile": "weak"}}})
+    assert resolve() == before
+
+
 def test_choices_are_those_of_the_environment() -> None:
     hints = get_type_hints(EnvConfig)
     assert (hints["stages"], hints["memory"], hints["composition"]) == (Stages, MemoryMode, Composition)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from kernel_gym.config import RunConfig
+from kernel_gym.data_files import parse_yaml
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments.runs import earlier_versions
 from kernel_gym.experiments.runs.journal import Journal, Record, first_episodes
@@ -367,7 +368,7 @@ def _as_yaml(config: RunConfig) -> str:
 
 def _read_config(path: Path) -> RunConfig:
     try:
-        data = yaml.safe_load((path / "config.yaml").read_text())
+        data = parse_yaml((path / "config.yaml").read_text())
         return RunConfig.model_validate(earlier_versions.current_config(data))
     except (TypeError, ValueError, yaml.YAMLError) as error:
         raise KernelGymError(f"{path / 'config.yaml'} is not a run's configuration; choose another --out") from error

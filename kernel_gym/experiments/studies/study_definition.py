@@ -254,11 +254,12 @@ def shards(
     scale = definition.sizes[size]
     if budget:
         scale = scale.model_copy(update={"budget": budget})
+    selected = [arm for arm in definition.arms if not arms or arm in arms or arm in sources]
+    phases = {arm: _phases(definition, scale, arm) for arm in selected}
     resolved = [
-        _shard(definition, scale, arm, agent, seed)
+        _shard(definition, scale, arm, phases[arm], agent, seed)
         for seed in seeds or range(scale.seeds)
-        for arm in definition.arms
-        if not arms or arm in arms or arm in sources
+        for arm in selected
         for agent in _agents(definition, arm, agents)
     ]
     if not resolved:
@@ -297,18 +298,26 @@ def _agents(definition: StudyDefinition, arm: str, requested: Sequence[str]) -> 
     return own or requested or definition.agents
 
 
-def _shard(definition: StudyDefinition, size: Size, name: str, agent: str, seed: int) -> Shard:
+def _phases(definition: StudyDefinition, size: Size, arm: str) -> list[list[str]]:
+    """Return the ids of an arm's tasks, phase by phase."""
+    words = size.phases or definition.arms[arm].phases or definition.phases
+    phases = [[task.id for task in select_tasks(phase, size.tasks)] for phase in words]
+    counts = {len(phase) for phase in phases}
+    if len(counts) > 1:
+        raise ConfigError(f"the phases of a run must name equally many tasks, not {sorted(counts)}")
+    return phases
+
+
+def _shard(
+    definition: StudyDefinition, size: Size, name: str, phases: Sequence[Sequence[str]], agent: str, seed: int
+) -> Shard:
     arm = definition.arms[name]
-    phases = [select_tasks(words, size.tasks) for words in size.phases or arm.phases or definition.phases]
-    batches = {len(phase) for phase in phases}
-    if len(batches) > 1:
-        raise ConfigError(f"the phases of a run must name equally many tasks, not {sorted(batches)}")
     fixed: dict[str, Any] = {
         "agent": agent,
         "agent_options": arm.options.get(agent, definition.options.get(agent, {})),
         "seed": seed,
-        "tasks": [task.id for phase in phases for task in phase],
-        "batch": batches.pop(),
+        "tasks": [task for phase in phases for task in phase],
+        "batch": len(phases[0]),
         "budget": size.budget * arm.times,
     }
     source = _memory_source(definition, arm, agent, seed)

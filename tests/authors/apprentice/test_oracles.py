@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from exhibits import EXHIBITS
@@ -32,6 +33,8 @@ FOUNDATION = (
     "level1/sum_reduction_over_a_dimension",
     "level1/max_reduction_over_a_dimension",
 )
+#: Those that `make test` compares with the naive schedule: a map, rows in one pass, rows in several.
+COMPARED = ("level1/relu", "level1/softmax", "level1/layer_norm")
 #: One task of each remaining family.
 SAMPLE = (
     "level1/standard_matrix_multiplication",
@@ -43,6 +46,11 @@ SAMPLE = (
     "level1/argmax_over_a_dimension",
     "level2/gemm_bias_add_hardtanh_mish_group_norm",
 )
+
+
+def slow(value: object) -> Any:
+    """A parameter for `make test-slow`."""
+    return pytest.param(value, marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +74,7 @@ def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) 
     assert verdict.latency_us > floor_us(task, verifier.device)
 
 
-@pytest.mark.parametrize("name", FOUNDATION)
+@pytest.mark.parametrize("name", [*COMPARED, *(slow(name) for name in FOUNDATION if name not in COMPARED)])
 def test_oracle_beats_the_naive_schedule(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
     slow, fast = verifier.verify(naive(task), task), verifier.verify(oracle(task), task)
@@ -94,14 +102,14 @@ STEPS = tuple(
 
 
 @pytest.mark.parametrize("schedule", [pytest.param(s, id=s.comment()[13:]) for s in (NAIVE, *STEPS)])
-@pytest.mark.parametrize("name", ["softmax", "elu", "columns"])
+@pytest.mark.parametrize("name", ["softmax", slow("elu"), slow("columns")])
 def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifier: Verifier) -> None:
     task = next(task for task in EXHIBITS if task.name == name)
     verdict = verifier.verify(Kernel(write_kernel(lower(task), schedule, always_right(idioms())), trusted=True), task)
     assert verdict.feasible, verdict.feedback
 
 
-@pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
+@pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", slow("level2/gemm_bias_add_hardtanh_mish_group_norm")])
 def test_fused_kernels_are_faster(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
     unfused = Kernel(write_kernel(lower(task), replace(BEST, fused=False), always_right(idioms())), trusted=True)
@@ -112,7 +120,7 @@ def test_fused_kernels_are_faster(name: str, verifier: Verifier) -> None:
     assert unfused.source.count("<<<") > oracle(task).source.count("<<<")
 
 
-@pytest.mark.parametrize("draw", range(3))
+@pytest.mark.parametrize("draw", [0, slow(1), slow(2)])
 def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
     """A softmax over means magnifies the last bit. A different comment gets different test values."""
     task = suites.find_task("level2/matmul_dropout_mean_softmax")
@@ -120,7 +128,9 @@ def test_a_mean_is_rounded_once(draw: int, verifier: Verifier) -> None:
     assert verdict.feasible, verdict.feedback
 
 
-@pytest.mark.parametrize("name", ["level1/relu", "level1/cumsum", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
+@pytest.mark.parametrize(
+    "name", ["level1/relu", "level1/cumsum", slow("level2/gemm_bias_add_hardtanh_mish_group_norm")]
+)
 def test_tasks_that_miss_a_requirement_are_listed(name: str, verifier: Verifier) -> None:
     margin = measure(suites.find_task(name), verifier)
     assert margin.lacking().keys() == exceptions(name).keys(), margin
