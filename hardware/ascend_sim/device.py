@@ -188,7 +188,7 @@ class AscendSim:
         rate = self._chip["cube_cores"] * self._chip["clock_mhz"] * 16 * 16 * 32 / size / self._chip["cube.step"]
         return self._chip["launch.base_us"] + work / rate
 
-    def roofline_us(self, signature: Signature, work: int) -> float:
+    def roofline_us(self, signature: Signature, work: int, *, nonlinear: bool = False) -> float:
         """Return the time of the chip's roofline: a launch on the best number of cores, and what they are busy with.
 
         That is reading the inputs from HBM and writing the outputs, each once, or the multiply-adds in the inputs' own
@@ -197,6 +197,7 @@ class AscendSim:
         Args:
             signature: Shapes and dtypes of the call.
             work: The number of multiply-adds and of elements of inputs and outputs.
+            nonlinear: Whether the task computes what the cube unit cannot, so that vector cores have to be started.
 
         Returns:
             Microseconds.
@@ -205,7 +206,7 @@ class AscendSim:
         elements = sum(spec.numel for spec in (*inputs, *signature.outputs))
         sizes = [spec.nbytes // spec.numel for spec in inputs if spec.numel]
         read, written = (sum(spec.nbytes for spec in specs) for specs in (_read_inputs(signature), signature.outputs))
-        return roofline_us(self._chip, Work(read, written, max(0, work - elements), min([4, *sizes])))
+        return roofline_us(self._chip, Work(read, written, max(0, work - elements), min([4, *sizes]), nonlinear))
 
     def _copy_us(self, nbytes: int) -> float:
         """Return the time to start a kernel on all vector cores and to move so many bytes from or to HBM."""

@@ -1,8 +1,9 @@
 """The roofline of a chip profile: the least time in which a task can be computed, at the best number of cores.
 
 A launch takes longer the more cores it starts, and the more cores work, the less time they need. The roofline is the
-minimum over launches on vector cores, on cube cores, and on both. It has the figures of the timing pass: its rates of
-HBM and of each core's ports, and one cycle for each fractal or vector. So it is what the simulator can give at best.
+minimum over launches on vector cores, on cube cores, and on both. The cube unit multiplies, adds a bias and clips at
+zero; a task that computes anything else needs vector cores. The roofline has the figures of the timing pass: its rates
+of HBM and of each core's ports, and one cycle for each fractal or vector. So it is what the simulator can give at best.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ VECTOR_BYTES, FRACTAL = 256, 16 * 16 * 32
 
 @dataclass(frozen=True)
 class Work:
-    """What a task needs at least: bytes read and written once, and multiply-adds of elements of `size` bytes."""
+    """What a task needs at least: bytes read and written once, and multiply-adds of elements of `size` bytes.
+
+    `nonlinear` says that it computes what the cube unit cannot.
+    """
 
     read: int
     written: int
     multiply_adds: int
     size: int
+    nonlinear: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,4 +67,5 @@ def _launches(chip: ChipProfile) -> Iterator[_Launch]:
 
 def roofline_us(chip: ChipProfile, work: Work) -> float:
     """Return the microseconds that a task needs at least on a chip."""
-    return min(launch.overhead_us(chip) + launch.work_us(chip, work) for launch in _launches(chip))
+    launches = (launch for launch in _launches(chip) if launch.vectors or not work.nonlinear)
+    return min(launch.overhead_us(chip) + launch.work_us(chip, work) for launch in launches)

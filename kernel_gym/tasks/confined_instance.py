@@ -89,6 +89,10 @@ class ConfinedInstance:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
         return self._call("work")[0].work
 
+    def nonlinear(self) -> bool:
+        """Return whether `forward` computes what sums of products and clipping at zero cannot."""
+        return self._call("work")[0].nonlinear
+
     def graph(self, *, layers: bool = False) -> Graph:
         """Return the module's graph of core ATen operators as plain data; `layers` keeps recurrent layers whole."""
         response, _ = self._call("layers" if layers else "graph", seconds=EVALUATE_SECONDS)

@@ -91,7 +91,7 @@ def _call(
         case "own_inputs":
             return Response(), list(instance.own_inputs(request.seed))
         case "work":
-            return Response(work=instance.work()), []
+            return Response(work=instance.work(), nonlinear=instance.nonlinear()), []
         case "evaluate":
             precision = getattr(torch, request.precision) if request.precision else None
             return Response(), list(instance.evaluate(tensors, precision, request.rounded))

@@ -25,6 +25,15 @@ _STATISTICS = {
     "aten._batch_norm_impl_index.default": ((3, 4), 5),
     "aten._batch_norm_with_update.default": ((3, 4), None),
 }
+#: Operators that sums of products and clipping at zero cannot compute, by their names without overloads.
+_NONLINEAR = frozenset(
+    {
+        *("sigmoid", "tanh", "gelu", "mish", "softplus", "silu", "hardswish", "elu", "erf"),
+        *("exp", "log", "log1p", "logsumexp", "_softmax", "_log_softmax", "sqrt", "rsqrt", "reciprocal", "pow"),
+        *("native_group_norm", "native_layer_norm", "native_batch_norm", "_native_batch_norm_legit"),
+        "_batch_norm_impl_index",
+    }
+)
 #: Functions that draw a whole tensor, which is drawn once instead.
 _DRAWING = ("randn", "rand", "randint", "randperm", "normal")
 
@@ -41,6 +50,8 @@ class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._written: set[int] = set()
         self._operators = hashlib.sha256()
         self.unordered = False
+        #: True once an operator ran that sums of products and clipping at zero cannot compute.
+        self.nonlinear = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -48,6 +59,7 @@ class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = str(func)
         self._operators.update(name.encode())
         self.unordered |= func.overloadpacket in _UNORDERED and not _is_stable(func, args, kwargs or {})
+        self.nonlinear |= name.split(".")[1] in _NONLINEAR
         drawn = (kwargs or {}).get("generator") is not None  # by FunctionalForward
         if torch.Tag.nondeterministic_seeded in func.tags and "attention" not in name and not drawn:
             raise TaskError(

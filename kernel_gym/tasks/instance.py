@@ -216,6 +216,10 @@ class ModuleInstance:
         elements = sum(spec.numel for spec in (*self.signature.inputs, *self.signature.outputs))
         return int(counter.get_total_flops()) // 2 + elements
 
+    def nonlinear(self) -> bool:
+        """Return whether `forward` computes what sums of products and clipping at zero cannot."""
+        return self._nonlinear
+
     @cached_property
     def _model(self) -> torch.nn.Module:
         with self._seeded("parameters"):
@@ -234,7 +238,7 @@ class ModuleInstance:
             products, calls, draws, model = Products(), ForwardCalls(), self._draws(), self._build()
             with torch.no_grad(), OnHost(), draws, products, calls, _task_error("forward() fails", self.case):
                 outputs = _tensors(model(*self._arguments))
-            self._places = tuple(draws.places)
+            self._places, self._nonlinear = tuple(draws.places), calls.nonlinear
             changed = self._changed(model, outputs, calls)
         scalars = [*_scalars(self._names["get_init_inputs"]()), *_scalars(self._arguments)]
         arguments = self._argument_specs(domains, recorder, products)

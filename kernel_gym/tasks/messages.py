@@ -58,6 +58,7 @@ class Response:
     graph: Graph | None = None
     positions: list[int] = field(default_factory=list)
     work: int = 0
+    nonlinear: bool = False
 
 
 _Message = tuple[str, list[TensorSpec]]

@@ -45,6 +45,9 @@ class Instance(Protocol):
     def work(self) -> int:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
 
+    def nonlinear(self) -> bool:
+        """Return whether `forward` computes what sums of products and clipping at zero cannot."""
+
     def graph(self, *, layers: bool = False) -> Graph:
         """Return the module's graph of core ATen operators as plain data; `layers` keeps recurrent layers whole."""
 

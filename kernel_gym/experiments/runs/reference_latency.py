@@ -75,11 +75,11 @@ def floor_us(task: Task, device: Any) -> float:
     reference. The verifier's own floor, below which a latency is cheating, does not depend on either.
     """
     instance = task.instance(task.timing)
-    floor: float = device.floor_us(instance.signature)
-    for bound in ("roofline_us", "compute_us"):
-        if hasattr(device, bound):
-            floor = max(floor, getattr(device, bound)(instance.signature, instance.work()))
-            break
+    signature, floor = instance.signature, float(device.floor_us(instance.signature))
+    if hasattr(device, "roofline_us"):
+        return max(floor, float(device.roofline_us(signature, instance.work(), nonlinear=instance.nonlinear())))
+    if hasattr(device, "compute_us"):
+        return max(floor, float(device.compute_us(signature, instance.work())))
     return floor
 
 

@@ -93,8 +93,16 @@ def test_the_floor_is_that_of_the_tensors_or_of_the_arithmetic(compute: float, f
 
 def test_a_device_with_a_roofline_has_no_other_floor(relu: Task) -> None:
     device = Counting(None).device
-    device.compute_us, device.roofline_us = (lambda signature, work: 50.0), (lambda signature, work: 20.0)
+    device.compute_us, device.roofline_us = (lambda signature, work: 50.0), (lambda signature, work, nonlinear: 20.0)
     assert floor_us(relu, device) == 20.0
+
+
+def test_the_roofline_knows_whether_a_task_is_more_than_sums_of_products() -> None:
+    device, asked = Counting(None).device, list[bool]()
+    device.roofline_us = lambda signature, work, nonlinear: asked.append(nonlinear) or 20.0
+    for name in ("conv2d_relu_bias_add", "gemm_scale_batch_norm", "conv2d_mish_mish", "conv3d_min_softmax"):
+        floor_us(suites.find_task(f"level2/{name}"), device)
+    assert asked == [False, True, True, True]
 
 
 def test_a_large_product_is_bound_by_the_cube_and_a_relu_by_the_memory(relu: Task) -> None:

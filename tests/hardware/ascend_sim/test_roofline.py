@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kernel_gym.hardware.ascend_sim import chip
@@ -38,6 +40,14 @@ def test_a_few_cores_are_best_for_little_work() -> None:
     work = Work(0, 0, 9 * VECTOR, 4)
     by_hand = 0.5 + 0.18 * 7 + 9 / 7
     assert roofline_us(chip.load("910B2"), work) == pytest.approx(by_hand)
+
+
+def test_what_the_cube_unit_cannot_compute_needs_vector_cores_beside_it() -> None:
+    """Alone, 16 cube cores are best for 47 us of one; with two vector cores each, 11 to 12 of them."""
+    product = Work(0, 0, 47 * CUBE, 4)
+    assert roofline_us(chip.load("910B2"), product) == pytest.approx(0.5 + 9 + 16 * 0.18 + 47 / 16)
+    both = min(0.5 + 9 + 2 * n * 0.18 + 47 * CUBE / (n * CUBE + 2 * n * VECTOR) for n in range(1, 25))
+    assert roofline_us(chip.load("910B2"), replace(product, nonlinear=True)) == pytest.approx(both)
 
 
 def test_more_work_never_takes_less_time() -> None:

@@ -18,28 +18,33 @@ static uint32_t Shared(uint32_t n, uint32_t parts)
 }
 
 // Chooses the part of C that one call computes so that the busiest of 24 cube cores ends first. A call takes as long as
-// its multiplications, its loads or its stores, whichever takes most cycles.
+// its multiplications, its loads or its stores, whichever takes most cycles. Blocks are up to 256 columns wide and 64
+// deep, or up to 512 wide and 32 deep.
 static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, uint32_t batch)
 {
     uint64_t best = ~0ull;
-    const uint64_t steps = (k + 63) / 64, depth = ((k + steps - 1) / steps + 7) / 8 * 8;
-    for (uint32_t down = 1; down <= AtMost((m + 15) / 16, 32); ++down) {
-        for (uint32_t across = 1; across <= AtMost((n + 15) / 16, 128); ++across) {
-            const uint32_t rows = Shared(m, down), columns = Shared(n, across);
-            const uint64_t a = Shared(rows, (rows + 127) / 128), b = Shared(columns, (columns + 255) / 256);
-            const uint64_t blocks = ((rows + a - 1) / a) * ((columns + b - 1) / b);
-            const uint64_t multiply = blocks * steps * (16 + a * b * depth / 1024);
-            const uint64_t load = blocks * steps * (11 + (a / 2 + depth) * 6 / 5 + (a + b) * depth * 4 / 117);
-            const uint64_t store = blocks * (20 + a * 6 / 5 + a * b * 4 / 60);
-            const uint64_t larger = multiply > load ? multiply : load, slowest = larger > store ? larger : store;
-            const uint64_t units = 1ull * batch * ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
-            const uint64_t cycles = (units + 23) / 24 * (1000 + slowest * 21 / 20);
-            if (cycles < best) {
-                best = cycles;
-                cube.singleCoreM = rows;
-                cube.singleCoreN = columns;
-                cube.baseM = a;
-                cube.baseN = b;
+    for (uint32_t wide = 1; wide <= 2; ++wide) {
+        const uint64_t steps = (k + 64 / wide - 1) / (64 / wide), depth = ((k + steps - 1) / steps + 7) / 8 * 8;
+        for (uint32_t down = 1; down <= AtMost((m + 15) / 16, 32); ++down) {
+            for (uint32_t across = 1; across <= AtMost((n + 15) / 16, 128); ++across) {
+                const uint32_t rows = Shared(m, down), columns = Shared(n, across), most = 256 * wide;
+                const uint64_t a = Shared(rows, (rows * wide + 127) / 128);
+                const uint64_t b = Shared(columns, (columns + most - 1) / most);
+                const uint64_t blocks = ((rows + a - 1) / a) * ((columns + b - 1) / b);
+                const uint64_t multiply = blocks * steps * (16 + a * b * depth / 1024);
+                const uint64_t load = blocks * steps * (11 + (a / 2 + depth) * 6 / 5 + (a + b) * depth * 4 / 117);
+                const uint64_t store = blocks * (20 + a * 6 / 5 + a * b * 4 / 60);
+                const uint64_t larger = multiply > load ? multiply : load, slowest = larger > store ? larger : store;
+                const uint64_t units = 1ull * batch * ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
+                const uint64_t cycles = (units + 23) / 24 * (1000 + slowest * 21 / 20);
+                if (cycles < best) {
+                    best = cycles;
+                    cube.singleCoreM = rows;
+                    cube.singleCoreN = columns;
+                    cube.baseM = a;
+                    cube.baseN = b;
+                    cube.baseK = depth;
+                }
             }
         }
     }
@@ -47,10 +52,9 @@ static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, ui
     cube.N = n;
     cube.Ka = k;
     cube.Kb = k;
-    cube.baseK = depth;
     cube.singleCoreK = k;
-    cube.depthA1 = 4;
-    cube.depthB1 = 4;
+    cube.depthA1 = 8;
+    cube.depthB1 = 8;
 }
 """
 #: The first unit of a vector core. The cube cores get units in turn, each first through one of its two vector cores.

@@ -104,21 +104,19 @@ class RowsBody(Body):
 
     def _along_rows(self, index: int, other: int, home: str) -> None:
         """Write an instruction for each row: with the row's own number, or with a vector that all rows share."""
-        step = self.nest.steps[index]
+        step, numbers, tile = self.nest.steps[index], self.kinds[other] == "row", self.count
+        partner, self.count = self.values[other], self.length
         with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
-            operands = []
-            for argument in step.arguments:
-                operand = self.operand(argument)
-                if argument == Ref(other) and self.kinds[other] == "row":
-                    element = self.spelling.spell("local.element", tensor=operand.text, index="r")
-                    operand = Operand(self.number(element), False)
-                elif argument != Ref(other) and operand.vector:
-                    operand = Operand(f"{operand.text}[r * {self.pitch}]", True)
-                operands.append(operand)
-            tile, self.count = self.count, self.length
+            if numbers:
+                element = self.spelling.spell("local.element", tensor=partner.text, index="r")
+                partner = Operand(self.number(element), False)
+            operands = [partner if each == Ref(other) else self._row_of(each) for each in step.arguments]
             self._vector(step, f"{home}[r * {self.pitch}]", operands, index)
-            self.count = tile
-        self.values[index] = Operand(home, True)
+        self.values[index], self.count = Operand(home, True), tile
+
+    def _row_of(self, argument: Ref | float) -> Operand:
+        operand = self.operand(argument)
+        return Operand(f"{operand.text}[r * {self.pitch}]", True) if operand.vector else operand
 
     def row_place(self) -> str:
         """Return a free tensor of one number for each row."""
