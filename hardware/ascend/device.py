@@ -224,10 +224,11 @@ def build_into(folder: Path, source: str, cann: Cann, programs: HostPrograms) ->
             return errors or (Diagnostic(host_compiler.unexplained(code, words)),)
     if not (folder / compiler.LIBRARY).is_file():
         raise InfrastructureError(f"{cann.bisheng} left no {compiler.LIBRARY}")
-    numbers = {
-        place: str(parts.kernels.index(name))
-        for place, name in launches.kernels_in(folder / HOST, {*parts.kernels}).items()
-    }
+    try:
+        kernels = launches.kernels_in(folder / HOST, {*parts.kernels})
+    except launches.NamesTooLong as error:
+        return (Diagnostic(str(error)),)
+    numbers = {place: str(parts.kernels.index(name)) for place, name in kernels.items()}
     (folder / "kernels.json").write_text(json.dumps(numbers))
     return ()
 

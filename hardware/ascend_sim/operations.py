@@ -12,8 +12,9 @@ The prices of operations are figures of the chip profile (`scalar` in `chips/bas
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
+from kernel_gym.hardware.host.launch_syntax import Token, tokens
 
 DUMP = "kernel.gimple"
 #: The file of operations has the name of the object file and this.
@@ -111,17 +113,13 @@ _VECTOR = re.compile(
 _SIZED = re.compile(r"(?:__attribute__|__attribute|\[\[)[^;]{0,200}?\b_*(vector_size)")
 _MOST_LANES = 256
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
-_ALIASES = (
-    re.compile(r"\busing\s+(?P<name>\w+)\s*(?:\[\[[^;]*?\]\]\s*)?=\s*(?P<type>[^;{}()]+);"),
-    re.compile(r"\btypedef\s+(?P<type>[^;{}()]+?)\s*\b(?P<name>\w+)\s*;"),
-    re.compile(r"\b(?P<type>enum)\s+(?:class\s+|struct\s+)?(?P<name>\w+)"),
-)
-#: A typedef of several names, and those names: each counts as one without a known meaning.
-_SEVERAL = re.compile(r"\btypedef\b(?P<names>[^;{}]*,[^;{}]*);")
-_NAMED = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?=,|$)")
+#: What is between two words of a macro's definition: comments, and newlines that do not end it.
+_WITHIN_MACRO = re.compile(r"/\*.*?\*/|\\[ \t\f\v\r]*\n", re.DOTALL)
+#: Most names of types that stand for each other in a row; those beyond count as floating-point.
+_LONGEST_CHAIN = 64
 _FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
 _VARIABLE = re.compile(r"^  (\S.*?) ([\w.$]+);$", re.MULTILINE)
-_PARAMETER = re.compile(r"([^,(]+?) ([\w$]+)(?=[,)])")
+_PARAMETER_END = re.compile(r"([,()])")
 _VERSION = re.compile(r"_\d+(?:\(D\))?$")
 _LITERAL = re.compile(r"-?\d[\d.]*(e[+-]\d+)?$")
 _INDEXED = re.compile(r"\[(?![\d(])")
@@ -163,17 +161,15 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
 def aliases(source: str) -> dict[str, bool]:
     """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
     meanings = _meanings(source)
-    several = {name for match in _SEVERAL.finditer(source) for name in _NAMED.findall(match["names"])}
-    meanings += [(name, "?") for name in sorted(several - _INTEGER_WORDS)]
     known: dict[str, bool] = {}
-    for _ in range(len(meanings)):
+    for _ in range(min(len(meanings), _LONGEST_CHAIN)):
         resolved: dict[str, bool] = {}
         for name, meaning in meanings:
             resolved[name] = resolved.get(name, False) or (meaning != "enum" and _is_float(meaning, known))
         if resolved == known:
             break
         known = resolved
-    return known
+    return known | (dict.fromkeys(_INTEGERS, True) if _macros_declare(source) else {})
 
 
 def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
@@ -192,7 +188,61 @@ def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
 
 
 def _meanings(source: str) -> list[tuple[str, str]]:
-    return [(match["name"], match["type"]) for pattern in _ALIASES for match in pattern.finditer(source)]
+    """Return the names that a source gives to types, each with the text of its type; `?` if a typedef has several."""
+    words = tokens(source)
+    meanings: list[tuple[str, str]] = []
+    for index, word in enumerate(words):
+        if word.text == "enum":
+            names = [w.text for w in words[index + 1 : index + 3] if w.text not in ("class", "struct")]
+            meanings += [(names[0], "enum")] if names else []
+        elif word.text in ("using", "typedef"):
+            statement = _statement(words, index + 1)
+            meanings += _alias(source, statement) if word.text == "using" else _typedefs(source, statement)
+    return meanings
+
+
+def _macros_declare(source: str) -> bool:
+    """Return whether a macro may declare a type, under a name that the text does not show."""
+    inside = False
+    for before, word in pairwise(tokens(source)):
+        inside = inside and "\n" not in _WITHIN_MACRO.sub("", source[before.end : word.start])
+        if inside and word.text in ("using", "typedef"):
+            return True
+        inside = inside or (before.text == "#" and word.text == "define")
+    return False
+
+
+def _statement(words: Sequence[Token], begin: int) -> list[Token]:
+    """Return the words up to a semicolon; none if a brace or another such statement comes first."""
+    for end in range(begin, len(words)):
+        if words[end].text == ";":
+            return list(words[begin:end])
+        if words[end].text in ("{", "}", "using", "typedef"):
+            break
+    return []
+
+
+def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
+    equals = next((i for i, word in enumerate(statement) if word.text == "="), 0)
+    meaning = _plain_text(source, statement[equals + 1 :])
+    return [(statement[0].text, meaning)] if equals and meaning else []
+
+
+def _typedefs(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
+    if any(word.text == "," for word in statement):
+        # The names are the words before commas, brackets and the end.
+        pairs = pairwise([*statement, Token("symbol", ",", 0)])
+        names = {word.text for word, after in pairs if word.kind == "word" and after.text in (",", "[")}
+        return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
+    meaning = _plain_text(source, statement[:-1])
+    return [(statement[-1].text, meaning)] if meaning and statement[-1].kind == "word" else []
+
+
+def _plain_text(source: str, words: Sequence[Token]) -> str:
+    """Return the text of a type; empty if it has parentheses."""
+    if not words or any(word.text in ("(", ")") for word in words):
+        return ""
+    return source[words[0].start : words[-1].end]
 
 
 def _widest(meanings: Iterable[str]) -> int:
@@ -221,7 +271,7 @@ class _Function:
     def __init__(self, head: str, names: Mapping[str, bool]) -> None:
         self._names = names
         signature, _, variables = head.partition("\n{\n")
-        declared = [*_PARAMETER.findall(signature.rpartition("\n")[2]), *_VARIABLE.findall(variables)]
+        declared = [*_parameters(signature.rpartition("\n")[2]), *_VARIABLE.findall(variables)]
         self._types: dict[str, set[str]] = {}
         for meaning, name in declared:
             self._types.setdefault(name, set()).add(_QUALIFIERS.sub("", meaning).strip())
@@ -290,6 +340,15 @@ class _Function:
     def _meanings(self, operand: str) -> set[str]:
         """Return the types of the variables of this name: several if scopes use it for different ones."""
         return self._types.get(operand) or self._types.get(_VERSION.sub("", operand), set())
+
+
+def _parameters(signature: str) -> Iterator[tuple[str, str]]:
+    """Yield type and name of each parameter in a line such as `int f (int x, float y)`."""
+    pieces = _PARAMETER_END.split(signature)
+    for text, end in zip(pieces[::2], pieces[1::2], strict=False):
+        meaning, _, name = text.rpartition(" ")
+        if end != "(" and meaning.strip() and name.replace("$", "_").isidentifier():
+            yield meaning, name
 
 
 def _is_float(meaning: str, names: Mapping[str, bool]) -> bool:

@@ -18,7 +18,7 @@ from kernel_gym.hardware.cuda.runtime import HERE, CudaPrograms
 from kernel_gym.hardware.cuda.toolkit import Toolkit
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import compiler as host_compiler
-from kernel_gym.hardware.host.launches import kernels_in
+from kernel_gym.hardware.host.launches import NamesTooLong, kernels_in
 from kernel_gym.hardware.host.split import Split, split
 
 HOST, CUBIN, PTX = "host.so", "kernel.cubin", "kernel.ptx"
@@ -40,6 +40,7 @@ _OF_CUDA = re.compile(r"(cuda|mma|cooperative|device_|vector_|math_|sm_|nv|cub|c
 _OF_HOST = re.compile(
     r"(cuda_runtime(_api)?|device_launch_parameters|kernel_gym|std\w+|math|float|limits|assert|string)\.h"
 )
+_CONDITIONAL = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
 _STANDARD = re.compile(r"[a-z_]+")
 #: Headers of the language, which the host half may include. Others have functions that compile to a clock.
 _LANGUAGE = re.compile(
@@ -85,7 +86,10 @@ def compile_kernel(
     (folder / "device.cu").write_text(_without(parts.device, _OF_HOST, _STANDARD), errors="surrogateescape")
     (folder / HOST_SOURCE).write_text(_without(parts.host, _OF_CUDA), errors="surrogateescape")
     compilation = _Compilation(runtime, toolkit, architecture, folder, parts)
-    return compilation.serial() if parts.templates else compilation.parallel()
+    try:
+        return compilation.serial() if parts.templates or _CONDITIONAL.search(source) else compilation.parallel()
+    except NamesTooLong as error:
+        return (Diagnostic(str(error)),)
 
 
 def _without(text: str, *headers: re.Pattern[str]) -> str:
@@ -118,12 +122,12 @@ class _Compilation:
         return self._binaries(lowered)
 
     def serial(self) -> Binaries | tuple[Diagnostic, ...]:
-        """Compile the host's half first, because it determines which instances of the templates are launched."""
+        """Compile the host's half first, because it determines which kernels there are: instances, compiled branches."""
         if refused := self.host():
             # NVRTC gives the better message for an error in a kernel's signature.
             lowered = self.device(self.parts.kernels)
             return lowered if isinstance(lowered, tuple) else refused
-        lowered = self.device(tuple(dict.fromkeys((*self.parts.kernels, *self._instances().values()))))
+        lowered = self.device(tuple(dict.fromkeys(self._instances().values())))
         return lowered if isinstance(lowered, tuple) else self._binaries(lowered)
 
     def host(self) -> tuple[Diagnostic, ...]:

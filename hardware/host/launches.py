@@ -30,6 +30,10 @@ OFFSET_BITS = 40
 MAX_TENSORS, MAX_SCALARS, MAX_LAUNCHES = 96, 256, 4096
 LOG_BYTES = 1 << 20
 CPU_SECONDS, WALL_SECONDS = 5, 10.0
+#: Characters of the names of all functions together; one of them is an argument of the device's compiler.
+MAX_NAMES = 100_000
+#: Writes the names out, within limits of memory (kB), seconds and characters.
+_DEMANGLE = ("sh", "-c", f"ulimit -v 1000000; ulimit -t 5; c++filt | head -c {MAX_NAMES + 1}")
 
 _CALL = struct.Struct("<4I2Q")
 _TENSOR = struct.Struct("<Q2i8q")
@@ -43,6 +47,13 @@ _SCALARS_AT = _TENSORS_AT + MAX_TENSORS * _TENSOR.size
 _ANSWER_AT = _SCALARS_AT + 16 * MAX_SCALARS
 _LOG_AT = _ANSWER_AT + _ANSWER.size
 _RETURNED, _NOT_LOADED, _LOG_FULL = 1, 3, 4
+
+
+class NamesTooLong(Exception):
+    """The names of a kernel's functions are too long to be read."""
+
+    def __init__(self) -> None:
+        super().__init__("the names of functions are too long: use fewer or smaller template arguments")
 
 
 @dataclass(frozen=True)
@@ -241,15 +252,20 @@ class _Refused(Exception):
 
 
 def kernels_in(path: Path, names: set[str]) -> dict[int, str]:
-    """Return the kernels among the functions of a shared object: offset and name expression (`f<float, 4>`)."""
+    """Return the kernels among the functions of a shared object: offset and name expression (`f<float, 4>`).
+
+    Raises:
+        NamesTooLong: Nested templates make names whose length doubles with every level.
+    """
     with path.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
         symbols = list(table.iter_symbols()) if isinstance(table, SymbolTableSection) else []
     functions = {s["st_value"]: s.name for s in symbols if s["st_info"]["type"] == "STT_FUNC" and s["st_value"]}
-    run = subprocess.run(
-        ["c++filt"], input="\n".join(functions.values()), capture_output=True, text=True, check=True, timeout=30
-    )
-    named = dict(zip(functions, map(expression, run.stdout.splitlines()), strict=True))
+    run = subprocess.run(_DEMANGLE, input="\n".join(functions.values()), capture_output=True, text=True, check=False)
+    lines = run.stdout.splitlines()
+    if len(lines) != len(functions) or len(run.stdout) > MAX_NAMES:
+        raise NamesTooLong
+    named = dict(zip(functions, map(expression, lines), strict=True))
     return {place: name for place, name in named.items() if name.partition("<")[0] in names}
 
 

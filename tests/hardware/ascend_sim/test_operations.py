@@ -107,6 +107,7 @@ def test_a_function_is_counted_by_what_it_computes(
 def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> None:
     names = operations.aliases("using A = B; typedef A C; using D = const unsigned long; enum E { X }; using F = C *;")
     assert names == {"A": True, "C": True, "D": False, "E": False, "F": False}
+    assert operations.aliases("#define N 4\nusing A = int32_t;") == {"A": False}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,9 @@ def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> Non
         ("typedef float Real, *P; enum Real { X };", "Real"),
         ("namespace mine { using byte = float; }", "byte"),
         ("using TEventID [[maybe_unused]] = float;", "TEventID"),
+        ("#define U using\nnamespace mine { U byte = float; }", "byte"),
+        ("#define U(name) \\\n  typedef float name\nnamespace mine { U(int32_t); }", "int32_t"),
+        ("/**/ #define U /*\n*/ using\nnamespace mine { U int32_t = float; }", "int32_t"),
     ],
 )
 def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) -> None:
@@ -126,6 +130,34 @@ def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) ->
     )
     ((counted,),) = operations.read_dump(dump, text).values()
     assert (counted.integer, counted.float) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// " + "typedef a, " * 6_000 + "\n",
+        "typedef a, " * 6_000,
+        "using a = a " * 6_000,
+        "using a [[ " * 6_000,
+        "typedef " + "a" * 300_000 + " b, c;",
+        "#define a \\\n" * 6_000,
+        "".join(f"using A{i} = A{i + 1}; " for i in range(4_000)),
+    ],
+    ids=["comment", "typedefs", "aliases", "attributes", "word", "macros", "chain"],
+)
+def test_names_of_types_are_read_once(text: str) -> None:
+    """None of these ends in an hour if every word is read anew for every other."""
+    assert operations.aliases(text) is not None
+
+
+def test_a_long_name_of_a_function_is_read_once() -> None:
+    name = "a" * 300_000
+    dump = f";; Function {name} ({name}, funcdef_no=1, decl_uid=1)\n\nint {name} (int x, struct P<int, int> * y)\n{{\n"
+    counter = "  <bb 2> :\n  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
+    ((counted,),) = operations.read_dump(
+        f"{dump}{counter}  gimple_assign <plus_expr, x, x, 1, NULL>\n}}\n", ""
+    ).values()
+    assert (counted.integer, counted.float) == (1, 0)
 
 
 VECTORS = """

@@ -15,7 +15,7 @@ from kernel_gym.hardware.cuda.compiler import HOST, _Compilation
 from kernel_gym.hardware.cuda.runtime import runtime
 from kernel_gym.hardware.cuda.toolkit import Toolkit
 from kernel_gym.hardware.host import launches
-from kernel_gym.hardware.host.launches import Argument, Plan, expression, handle, kernels_in, plan
+from kernel_gym.hardware.host.launches import Argument, NamesTooLong, Plan, expression, handle, kernels_in, plan
 from kernel_gym.hardware.host.split import split
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
@@ -154,3 +154,15 @@ def test_handles_are_no_addresses_of_a_host() -> None:
 )
 def test_expressions_of_demangled_names(demangled: str, expected: str) -> None:
     assert expression(demangled) == expected
+
+
+def test_names_that_double_with_every_level_are_refused_at_once(tmp_path: Path) -> None:
+    levels = "".join(f"using T{i} = P<T{i - 1}, T{i - 1}>;\n" for i in range(1, 40))
+    types = f"template <class A, class B> struct P {{}};\nusing T0 = P<int, int>;\n{levels}"
+    kernel = "template <class T> __global__ void u(int n) {}\n"
+    entry = 'extern "C" int kernel_launch(const KernelArgs *a, void *s) { u<T39><<<1, 1>>>(1); return 0; }\n'
+    parts = split(f"{types}{kernel}{entry}")
+    (tmp_path / "host.cpp").write_text(parts.host)
+    assert _Compilation(runtime(), Toolkit(Path("/none"), Path("/none"), ()), "sm_90", tmp_path, parts).host() == ()
+    with pytest.raises(NamesTooLong):
+        kernels_in(tmp_path / HOST, {*parts.templates})
