@@ -210,6 +210,10 @@ class ModuleInstance:
 
     def work(self) -> int:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
+        return self._work
+
+    @cached_property
+    def _work(self) -> int:
         counter = FlopCounterMode(display=False)
         with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost(), self._draws():
             self._build()(*self._arguments)

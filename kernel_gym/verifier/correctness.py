@@ -7,7 +7,7 @@ the same bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 import numpy as np
@@ -46,11 +46,33 @@ PLAIN = 1e-2
 
 
 @dataclass
+class Patience:
+    """Whether a kernel has needed more than one limit of instructions: then it gets more of them at once."""
+
+    needed: bool = False
+
+    def run(self, device: Device, build: Build, instance: Instance, inputs: Inputs) -> Run:
+        """Run a kernel; if it reaches the limit of instructions and the task has much work, with a higher limit."""
+        if not self.needed:
+            run = device.run(build, inputs)
+            if run.fault is None or run.fault.rule != "BUDGET" or _limits(instance) == 1:
+                return run
+            self.needed = True
+        return device.run(build, replace(inputs, effort=_limits(instance)))
+
+
+def _limits(instance: Instance) -> int:
+    """Return how many limits of instructions a check may take."""
+    return max(1, min(ceil(instance.work() / WORK_PER_LIMIT), MOST_LIMITS))
+
+
+@dataclass
 class Checked:
     """A kernel that is correct at the check sizes; `plain` is the result of the paper's comparison."""
 
     plain: bool = True
     warnings: tuple[str, ...] = ()
+    patience: Patience = field(default_factory=Patience)
 
 
 def check(device: Device, build: Build, task: Task, sets: KernelValues) -> Checked | Incorrect:
@@ -61,7 +83,7 @@ def check(device: Device, build: Build, task: Task, sets: KernelValues) -> Check
     for values in sets.checks():
         if not _is_public(values):
             sets.start_timing()
-        run = check_one(device, build, task, values)
+        run = check_one(device, build, task, values, checked.patience)
         if isinstance(run, Incorrect):
             return replace(run, plain=bool(run.plain and checked.plain)) if run.plain is not None else run
         if values.kind == "normal":
@@ -88,9 +110,11 @@ def distinct(warnings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
-def check_one(device: Device, build: Build, task: Task, values: ValueSet) -> Run | Incorrect:
+def check_one(
+    device: Device, build: Build, task: Task, values: ValueSet, patience: Patience | None = None
+) -> Run | Incorrect:
     """Run the kernel on one value set and compare its outputs."""
-    run = _run(device, build, task, values, POISON)
+    run = _run(device, build, task, values, POISON, patience or Patience())
     return refuse(run, task, values) or run
 
 
@@ -134,26 +158,16 @@ def _is_within(run: Run, values: ValueSet, factor: float) -> bool:
     return not any(wrong_elements(actual, output).any() for actual, output in zip(run.outputs, wider, strict=True))
 
 
-def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int) -> Run:
+def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int, patience: Patience) -> Run:
     instance = task.instance(values.case)
-    return run_patiently(device, build, instance, Inputs(instance.signature, values.values, poison, case=values.case))
-
-
-def run_patiently(device: Device, build: Build, instance: Instance, inputs: Inputs) -> Run:
-    """Run a kernel; if it reaches the limit of instructions and the task has much work, again with a higher limit."""
-    run = device.run(build, inputs)
-    if run.fault is not None and run.fault.rule == "BUDGET":
-        effort = min(ceil(instance.work() / WORK_PER_LIMIT), MOST_LIMITS)
-        if effort > 1:
-            return device.run(build, replace(inputs, effort=effort))
-    return run
+    return patience.run(device, build, instance, Inputs(instance.signature, values.values, poison, case=values.case))
 
 
 def _repeat(
     device: Device, build: Build, task: Task, first: tuple[ValueSet, Run], checked: Checked
 ) -> Checked | Incorrect:
     values, before = first
-    again = _run(device, build, task, values, OTHER_POISON)
+    again = _run(device, build, task, values, OTHER_POISON, checked.patience)
     if again.status != "ok":
         return failed(again, _sizes(task, values), _public(values))
     for index, (output, repeated) in enumerate(zip(before.outputs, again.outputs, strict=True)):

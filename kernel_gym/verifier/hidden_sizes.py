@@ -69,7 +69,7 @@ def _edge_case(task: Task, edge: Edge, rng: np.random.Generator) -> Case | None:
     for block in BLOCKS if free else ():
         sizes = dict(task.public.sizes) | _edge_sizes(task, edge, block, free, rng)
         case = Case(f"edge_{edge}", "hidden", tuple(sizes.items()))
-        if _works(task, task.hidden[0], case, task.public, finite=True):
+        if _works(task, task.hidden[0], case, task.public, edge=True):
             return case
     return None
 
@@ -150,15 +150,18 @@ def _divisor(task: Task, name: str) -> int:
     return gcd(*(dict(case.sizes).get(name, 0) for case in (task.public, *task.hidden, task.timing)))
 
 
-def _works(task: Task, pattern: Case, case: Case, largest: Case | None = None, finite: bool = False) -> bool:
+def _works(task: Task, pattern: Case, case: Case, largest: Case | None = None, edge: bool = False) -> bool:
     """Return whether the reference works at a case, on tensors like the pattern's, about as large as at `largest`.
 
-    With `finite` its results must be finite, which a variance of one element is not.
+    At an `edge` its results must be finite, which a variance of one element is not. Arguments and results are not
+    larger than at the timing sizes there: in a network that is mostly weights, a large batch would be.
     """
     try:
         instance, most = task.instance(case), LARGER * task.instance(largest or pattern).signature.nbytes
         if _is_like(instance.signature, task.instance(pattern).signature, task.instance(task.public).signature, most):
-            if finite:
+            if edge:
+                if _handled(instance.signature) > _handled(task.instance(task.timing).signature):
+                    return False
                 return all(bool(output.isfinite().all()) for output in instance.evaluate(instance.own_inputs(0)))
             instance.run_example()  # shapes alone do not show an index that is out of range
             return True
@@ -172,6 +175,12 @@ def _is_like(signature: Signature, pattern: Signature, public: Signature, most: 
     filled = all(spec.numel for spec in (*signature.inputs, *signature.outputs))
     fixed = _parameters(pattern) == _parameters(public)
     return filled and signature.nbytes <= most and (not fixed or _parameters(signature) == _parameters(public))
+
+
+def _handled(signature: Signature) -> int:
+    """Return the bytes of arguments and results."""
+    arguments = (spec for spec in signature.inputs if spec.origin == "argument")
+    return sum(spec.nbytes for spec in (*arguments, *signature.outputs))
 
 
 def _parameters(signature: Signature) -> object:

@@ -21,7 +21,7 @@ from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier import growth, rules
-from kernel_gym.verifier.correctness import POISON, STOPPED, Checked, failed, refuse
+from kernel_gym.verifier.correctness import POISON, STOPPED, Checked, Patience, failed, refuse
 from kernel_gym.verifier.expected import wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import is_poison
@@ -57,14 +57,15 @@ def cheated(rule: str, detail: str) -> Cheated:
 
 def measure(device: Device, build: Build, task: Task, checked: Checked, sets: KernelValues) -> Outcome:
     """Run the latency gate on a simulated device."""
-    return _Measurement(device, build, task, sets).result()
+    return _Measurement(device, build, task, sets, checked.patience).result()
 
 
 class _Measurement:
     """The measurement of one kernel."""
 
-    def __init__(self, device: Device, build: Build, task: Task, sets: KernelValues) -> None:
+    def __init__(self, device: Device, build: Build, task: Task, sets: KernelValues, patience: Patience) -> None:
         self.device, self.build, self.task, self.sets = device, build, task, sets
+        self.patience = patience
         self.signature = task.instance(task.timing).signature
 
     def result(self) -> Outcome:
@@ -141,7 +142,11 @@ class _Measurement:
         return points
 
     def _run(self, case: Case, values: tuple[Array, ...]) -> Run:
-        return self.device.run(self.build, Inputs(self.task.instance(case).signature, values, POISON, case=case))
+        instance = self.task.instance(case)
+        inputs = Inputs(instance.signature, values, POISON, case=case)
+        if self.patience.needed:  # a network, of which even small batches take more than the usual limit
+            return self.patience.run(self.device, self.build, instance, inputs)
+        return self.device.run(self.build, inputs)
 
     def _smaller_cases(self) -> Iterator[tuple[Case, Signature]]:
         """Yield valid cases below the timing sizes, from large to small, with their signatures."""

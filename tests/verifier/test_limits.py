@@ -11,9 +11,10 @@ from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect
-from kernel_gym.verifier import correctness
-from kernel_gym.verifier.correctness import MOST_LIMITS, WORK_PER_LIMIT, Checked, check, run_patiently
+from kernel_gym.verifier import correctness, latency_simulated
+from kernel_gym.verifier.correctness import MOST_LIMITS, WORK_PER_LIMIT, Checked, Patience, check
 from kernel_gym.verifier.kernel_values import KernelValues
+from kernel_gym.verifier.latency_simulated import Timed
 from kernel_gym.verifier.reference import References
 
 PRODUCT = "x = a.load(0)\na.store(0, x @ x.T)\nreturn 0"
@@ -49,6 +50,16 @@ def test_a_task_with_much_work_gets_a_higher_limit(slow_device, make_task, pytho
     assert 160 * 160 * 256 <= task.instance(task.public).work() < 2 * 160 * 160 * 256
     assert isinstance(check(slow_device, Build(kernel), task, KernelValues(References(), task, kernel)), Checked)
     assert set(slow_device.efforts) == {1, 7}
+    assert slow_device.efforts.count(1) == 1  # the other runs have the higher limit at once
+
+
+def test_a_kernel_that_needs_a_higher_limit_has_it_at_the_timing_sizes(slow_device, make_task, python_kernel):
+    task, kernel = product(make_task, 160), python_kernel(PRODUCT)
+    sets = KernelValues(References(), task, kernel)
+    checked = check(slow_device, Build(kernel), task, sets)
+    slow_device.efforts.clear()
+    assert isinstance(latency_simulated.measure(slow_device, Build(kernel), task, checked, sets), Timed)
+    assert set(slow_device.efforts) == {7}
 
 
 def test_there_is_a_highest_limit_and_a_clear_line(slow_device, make_task, python_kernel):
@@ -64,7 +75,7 @@ def test_a_small_task_is_not_run_again(slow_device, relu, python_kernel):
     run = Run("timeout", fault=Fault("BUDGET", "too many"))
     slow_device.run = lambda build, inputs: slow_device.efforts.append(inputs.effort) or run
     instance = relu.instance(relu.public)
-    assert run_patiently(slow_device, Build(python_kernel("return 0")), instance, Inputs(instance.signature)) is run
+    assert Patience().run(slow_device, Build(python_kernel("return 0")), instance, Inputs(instance.signature)) is run
     assert slow_device.efforts == [1]
 
 

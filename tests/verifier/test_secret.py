@@ -140,6 +140,14 @@ def test_a_kernel_that_is_wrong_where_work_is_split_unevenly_is_refused(device, 
     ] * 4
 
 
+def test_edges_of_a_network_are_not_larger_than_its_timing_sizes():
+    task = suites.find_task("level3/lenet5")
+    for text in "abcd":
+        cases = edge_cases(task, Seeds(b"s", task.digest, text))
+        assert cases
+        assert all(dict(case.sizes)["batch"] <= dict(task.timing.sizes)["batch"] for case in cases)
+
+
 def test_edges_are_small_and_drawn_for_each_kernel():
     task = suites.find_task("level1/relu")
     drawn = [edge_cases(task, Seeds(b"s", task.digest, text)) for text in "abcdefgh"]

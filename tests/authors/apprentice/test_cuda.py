@@ -236,3 +236,9 @@ def test_one_pass_finds_the_maximum_and_the_sum(device: CudaOnCpu) -> None:
     assert source.count("column += blockDim.x") == 2  # one pass for both, one for the quotients
     computes(device, Kernel(source, "cuda", trusted=True), task)
     assert recognised(source).online
+
+
+def test_nothing_is_copied_for_a_way_of_computing_a_product_that_is_not_taken() -> None:
+    source = oracle(suites.find_task("level1/matmul_with_transposed_both"), "cuda").source
+    assert source.count("__global__") == 2  # large tiles and small ones
+    assert "workspace" not in source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +21,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Interleave,
     Launch,
     Lookup,
+    Nest,
     Pieces,
     Plan,
     Product,
@@ -30,6 +32,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Unsupported,
     work_condition,
 )
+from kernel_gym.authors.apprentice.frontend.workspace import touched
 
 _HOST = """\
 static long long AtMost(long long n, long long limit)
@@ -70,7 +73,7 @@ def write_kernel(plan: Plan, schedule: CudaSchedule, spelling: SpellingChoice) -
     Returns:
         The source text of the whole file.
     """
-    parts = [part for stage in plan.stages for part in _parts(stage, schedule)]
+    parts = _used([part for stage in plan.stages for part in _parts(stage, schedule)], plan)
     alone = sum(len(part.stages) for part in parts) == 1
     number = 0
     for part in parts:
@@ -115,6 +118,20 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
     if isinstance(stage, Taps | Interleave):
         raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
+
+
+def _used(parts: list[_Part], plan: Plan) -> list[_Part]:
+    """Return the parts without stages whose results nobody reads, such as a copy for the other way of a product."""
+    workspace = {buffer.name for buffer in plan.buffers if buffer.origin == "workspace"}
+    touching = Counter(name for part in parts for stage in part.stages for name in touched(stage))
+
+    def is_read(stage: Launch) -> bool:
+        targets = {store.access.buffer for store in stage.stores} if isinstance(stage, Nest) else set()
+        return not targets or any(name not in workspace or touching[name] > 1 for name in targets)
+
+    kept = [replace(part, stages=[stage for stage in part.stages if is_read(stage)]) for part in parts]
+    kept = [part for part in kept if part.stages]
+    return kept if kept == parts else _used(kept, plan)
 
 
 def _prefix(plan: Plan, number: int | None) -> str:

@@ -110,62 +110,81 @@ class TileWriter(ProductWriter):
         return self.side * self.each
 
     def product_lines(self) -> None:
-        """Write the loop over tiles along the depth."""
-        spell, add, tile = self.spelling.spell, self.code.add, self.tile
-        add(spell("shared.declare", type="float", name="leftTile", size=f"{DEPTH}][{tile + 1}"))
-        add(spell("shared.declare", type="float", name="rightTile", size=f"{DEPTH}][{tile + 1}"))
+        """Write the loop over tiles along the depth; the next tiles are on their way while these are multiplied."""
+        spell, add = self.spelling.spell, self.code.add
+        kind, width = ("float4", self.side + 1) if self.each > 1 else ("float", self.tile + 1)
+        for name in ("leftTile", "rightTile"):
+            add(spell("shared.declare", type=kind, name=name, size=f"{DEPTH}][{width}"))
         add("const int thread = threadIdx.y * blockDim.x + threadIdx.x;")
-        add(f"const int top = blockIdx.y * {tile}, edge = blockIdx.x * {tile};")
+        add(f"const int top = blockIdx.y * {self.tile}, edge = blockIdx.x * {self.tile};")
+        add(f"float leftNext[{self._loads}], rightNext[{self._loads}];")
         add(f"float sums[{self.each}][{self.each}] = {{}};")
-        with self.code.block(f"for (int k = 0; k < {self.named('depth')}; k += {DEPTH})"):
-            self._load()
-            add(spell("sync.block"))
-            self._multiply()
+        with self.code.block(f"for (int k = 0; k < {self.named('depth')} + {DEPTH}; k += {DEPTH})"):
+            self._each_load("{name}Next[i] = {value};")
+            with self.code.block("if (k > 0)"):
+                self._multiply()
             # No thread may refill the tiles while others still read them.
+            add(spell("sync.block"))
+            row = "reinterpret_cast<float *>({name}Tile[kk])" if self.each > 1 else "{name}Tile[kk]"
+            self._each_load(f"{row}[o] = {{name}}Next[i];")
             add(spell("sync.block"))
         self._store()
 
-    def _load(self) -> None:
-        """Write the loads of both tiles; neighbouring threads read neighbouring elements, transposed or not."""
-        tile = self.tile
+    @property
+    def _loads(self) -> int:
+        """The elements of a tile that each thread loads."""
+        return DEPTH * self.tile // (self.side * self.side)
+
+    def _each_load(self, statement: str) -> None:
+        """Write a statement for every element of both tiles that a thread loads.
+
+        Neighbouring threads load neighbouring elements, transposed or not.
+        """
         m, n, depth = (self.named(name) for name in ("m", "n", "depth"))
-        with self.code.block(f"for (int e = thread; e < {DEPTH * tile}; e += {self.side * self.side})"):
+        self.code.add("#pragma unroll")
+        with self.code.block(f"for (int i = 0; i < {self._loads}; ++i)"):
+            self.code.add(f"const int e = thread + i * {self.side * self.side};")
             for matrix, name, first, size in (
                 (self.product.left, "left", "top", m),
                 (self.product.right, "right", "edge", n),
             ):
                 along_depth = matrix.transposed != (name == "left")
                 inner, outer = ("kk", "o") if along_depth else ("o", "kk")
-                wide = DEPTH if along_depth else tile
+                wide = DEPTH if along_depth else self.tile
                 with self.code.block(""):
                     self.code.add(f"const int {inner} = e % {wide}, {outer} = e / {wide};")
                     row, column = (f"({first} + o)", "(k + kk)") if name == "left" else ("(k + kk)", f"({first} + o)")
                     element = self.operand(matrix, row, column)
                     inside = f"{first} + o < {size} && k + kk < {depth}"
                     value = self.spelling.spell("matmul.guard", inside=inside, element=element)
-                    self.code.add(f"{name}Tile[kk][o] = {value};")
+                    self.code.add(statement.format(name=name, value=value))
 
     def _multiply(self) -> None:
-        side = self.side
         self.code.add("#pragma unroll")
-        left, right = f"leftTile[kk][threadIdx.y + {side} * y]", f"rightTile[kk][threadIdx.x + {side} * x]"
-        with self.code.block(f"for (int kk = 0; kk < {DEPTH}; ++kk)"), self._each_result():
-            self.code.add(f"sums[y][x] += {left} * {right};")
+        left, right = "leftTile[kk][threadIdx.y]", "rightTile[kk][threadIdx.x]"
+        with self.code.block(f"for (int kk = 0; kk < {DEPTH}; ++kk)"):
+            if self.each == 1:
+                self.code.add(f"sums[0][0] += {left} * {right};")
+                return
+            self.code.add(f"const float4 down = {left}, across = {right};")
+            self.code.add("const float rows[4] = {down.x, down.y, down.z, down.w};")
+            self.code.add("const float columns[4] = {across.x, across.y, across.z, across.w};")
+            with self._each_result():
+                self.code.add("sums[y][x] += rows[y] * columns[x];")
 
     @contextmanager
     def _each_result(self) -> Iterator[None]:
         """Write the loops over the results of one thread."""
-        each = self.each
-        with (
-            self.code.block(f"for (int y = 0; y < {each}; ++y)"),
-            self.code.block(f"for (int x = 0; x < {each}; ++x)"),
-        ):
-            yield
+        self.code.add("#pragma unroll")
+        with self.code.block(f"for (int y = 0; y < {self.each}; ++y)"):
+            self.code.add("#pragma unroll")
+            with self.code.block(f"for (int x = 0; x < {self.each}; ++x)"):
+                yield
 
     def _store(self) -> None:
         with self._each_result():
-            self.code.add(f"const int row = top + threadIdx.y + {self.side} * y;")
-            self.code.add(f"const int column = edge + threadIdx.x + {self.side} * x;")
+            self.code.add(f"const int row = top + threadIdx.y * {self.each} + y;")
+            self.code.add(f"const int column = edge + threadIdx.x * {self.each} + x;")
             with self.code.block(f"if (row < {self.named('m')} && column < {self.named('n')})"):
                 self.code.add(f"result[row * {self.named('pitch')} + column] = sums[y][x];")
 

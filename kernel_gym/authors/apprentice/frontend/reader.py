@@ -180,7 +180,9 @@ def _others(graph: Graph, twins: Sequence[Callable[[], Graph]], steady: bool) ->
     if not twins or not (shaped or not steady or any(_sized(call) for call in graph.calls)):
         return []
     graphs = [twins[0]()]
-    if shaped or not steady or _dimensions(graphs[0]) == _dimensions(graph) or _differing(graph, graphs[0]):
+    open_ = _dimensions(graphs[0]) == _dimensions(graph) or _differing(graph, graphs[0])
+    # A network takes long to export. One with the same calls and the same numbers at other sizes is not exported again.
+    if (shaped and len(graph.calls) <= LARGE) or not steady or open_:
         graphs += [twin() for twin in twins[1:]]
     # At a size of 1 torch may call other operators that compute the same; all sizes differ at the first and the last.
     if any(_computing(other) != _computing(graph) for other in (graphs[0], graphs[-1])):
