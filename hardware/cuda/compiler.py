@@ -122,7 +122,7 @@ class _Compilation:
         return self._binaries(lowered)
 
     def serial(self) -> Binaries | tuple[Diagnostic, ...]:
-        """Compile the host's half first, because it determines which kernels there are: instances, compiled branches."""
+        """Compile the host's half first, because it determines which kernels there are: instances, live branches."""
         if refused := self.host():
             # NVRTC gives the better message for an error in a kernel's signature.
             lowered = self.device(self.parts.kernels)

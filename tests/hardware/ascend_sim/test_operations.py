@@ -152,7 +152,8 @@ def test_names_of_types_are_read_once(text: str) -> None:
 
 def test_a_long_name_of_a_function_is_read_once() -> None:
     name = "a" * 300_000
-    dump = f";; Function {name} ({name}, funcdef_no=1, decl_uid=1)\n\nint {name} (int x, struct P<int, int> * y)\n{{\n"
+    head = f";; Function {name} ({name}, funcdef_no=1, decl_uid=1)\n\n"
+    dump = f"{head}int {name} (int x, struct P<int, int> * y)\n{{\n"
     counter = "  <bb 2> :\n  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
     ((counted,),) = operations.read_dump(
         f"{dump}{counter}  gimple_assign <plus_expr, x, x, 1, NULL>\n}}\n", ""
