@@ -65,8 +65,7 @@ class ColumnTileWriter(PassWriter):
 
     def body(self, count: str, exact: str) -> Body:
         kinds = ["tile" if step.inside else "shared" if step.vector else "number" for step in self.nest.steps]
-        fields = {"kinds": kinds, "length": "columns", "pitch": "pitch"}
-        return RowsBody(self.spelling, self.nest, self.code, count, exact, **fields)
+        return RowsBody(self.spelling, self.nest, self.code, count, exact, kinds=kinds, length="columns", pitch="pitch")
 
     def _unit(self) -> None:
         self.code.add("const uint32_t columns = count, pitch = Align(count, 8);")
