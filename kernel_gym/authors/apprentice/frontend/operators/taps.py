@@ -13,7 +13,7 @@ from itertools import product as combinations
 
 from sympy import expand
 
-from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Tensor, Value, reorder
+from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Tensor, Value, contiguous, reorder
 from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace
 from kernel_gym.authors.apprentice.frontend.plan import Interleave, Nest, Phase, Taps
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
@@ -97,6 +97,8 @@ def tapped(
     if not all(direction.even for direction in directions) or not _fits(plan, x, directions[-1]):
         return None
     order = (1, 0) if transposed else (0, 1)
+    if weight.contiguous:  # with strides that are numbers, so that near elements are loaded together
+        weight = contiguous(weight.buffer, (*weight.shape[:2], *(size(k) for k in kernel if k)), weight.dtype)
     filters = reorder(weight, (*order, *range(2, len(weight.shape))))
     assert isinstance(filters, Tensor)
     return _Convolution(plan, x, filters, directions).result()
