@@ -140,10 +140,13 @@ class PlanBuilder:
     def holds(self, places: Sequence[Sequence[str]]) -> bool:
         """Return whether the workspace holds places at every case, each as large as the largest part that uses it."""
         others = [name for name, origin in self._origin.items() if origin != "workspace"]
+        # The least bytes of an element. The apprentice plans with two, whatever the type.
+        floats = all(buffer.dtype == "float32" for buffer in self.buffers)
+        width = 4 if self.expert and floats else 2
         for at in self.dimensions_at:
             need = sum(max(self.sizes.value_at(self._extents[name], at) for name in names) for names in places)
             given = sum(self.sizes.value_at(self._extents[name], at) for name in others)
-            if 4 * need + 1024 * len(places) > WORKSPACE_BYTES + WORKSPACE_FACTOR * 2 * given:
+            if 4 * need + 1024 * len(places) > WORKSPACE_BYTES + WORKSPACE_FACTOR * width * given:
                 return False
         return True
 
