@@ -27,8 +27,14 @@ BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 MULTIPLE = 8.0
 #: Values on which the reference itself is noisier than this do not tell an honest kernel from one of lower precision.
 TOO_NOISY = 4.0
-#: Least relative tolerance of severe rows, where near ties of a softmax magnify rounding: nothing may overflow there.
-LOOSE = 0.25
+#: Least relative tolerance of a few severe rows, where near ties of a softmax magnify rounding: nothing may overflow
+#: there. Where severe rows are a large share, they may be this many times as noisy as the reference.
+LOOSE, LOOSER = 0.25, 32.0
+#: The reference may be this many times as noisy as rounding the result of each operator explains. What exceeds that is
+#: due to the order in which it adds, which a kernel need not share.
+OTHER_ORDER = 8.0
+#: Least relative tolerance, and which part it is of the error that inputs in half precision typically make.
+FINEST, PART_OF_HALF = 2.5e-6, 0.25
 #: Avoids a division by zero in the noise of an all-zero reference.
 TINY = 1e-300
 #: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).
@@ -41,6 +47,8 @@ OUTLIERS, OUTLIER = 5e-5, 4.0
 PIECE = 1 << 15
 #: Rows, and elements of each, from which the scale of rows with spikes is estimated.
 SAMPLE = 256
+#: Elements that show whether an output depends on the arguments.
+TOLD = 1 << 17
 #: An element this many times as large as the median is a spike. A scale without spikes is at least this part of the
 #: root mean square: results such as those of a softmax have all magnitudes.
 SPIKE, LEAST_SCALE = 4.0, 0.125
@@ -87,13 +95,18 @@ class Expected:
         return 1.0 - defined / self.counts.size if self.counts.size else 0.0
 
     @property
+    def noisy(self) -> bool:
+        """Whether the reference is too noisy to tell an honest kernel from one of lower precision."""
+        return bool(np.any(MULTIPLE * self.noise > TOO_NOISY * self.base))
+
+    @property
     def clear(self) -> bool:
         """Whether an honest kernel, a null kernel and one of lower precision can be distinguished on these values."""
         if not self.finite:
             truth = self.truth[self.counts] if self.left_out else self.truth
             if np.isnan(truth).any() or float(np.isinf(truth).mean()) > MOST_INFINITE:
                 return False
-        return self.undefined <= UNDEFINED and bool(np.all(MULTIPLE * self.noise <= TOO_NOISY * self.base))
+        return self.undefined <= UNDEFINED and not self.noisy
 
 
 def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = None) -> Expected:
@@ -101,7 +114,7 @@ def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = N
 
     If the output has the rows of the argument with stressed rows, noise and scale are separate for both kinds of rows,
     and the few spikes of stressed rows do not widen the tolerance of the elements beside them. Severe rows are compared
-    where the reference is finite, with a wide tolerance if they are few or the reference is noisy.
+    where the reference is finite, with a wide tolerance if they are few.
     """
     if truth.dtype.kind != "f":
         return Expected(truth, np.asarray(truth == native), exact=True)
@@ -116,9 +129,9 @@ def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = N
     groups = [rows.stressed, severe, ~(rows.stressed | severe)]
     noise, scale = _statistics(truth, native, None if whole else counts, groups, spiked=rows.stressed)
     base = np.full(severe.size, BASE[dtype])
-    if severe.mean() <= 1 / SEVERE or MULTIPLE * noise.max(initial=0.0) > BASE[dtype]:
-        base[severe] = np.maximum(LOOSE, MULTIPLE * noise[severe])
-        noise[severe] = 0.0
+    least, multiple = (LOOSE, MULTIPLE) if severe.mean() <= 1 / SEVERE else (BASE[dtype], LOOSER)
+    base[severe] = np.maximum(least, multiple * noise[severe])
+    noise[severe] = 0.0
     column = (*rows.shape, *(1 for _ in truth.shape[len(rows.shape) :]))
     base, noise, scale = base.reshape(column), noise.reshape(column), scale.reshape(column)
     return Expected(truth, counts, base, noise, scale, whole=whole, left_out=left_out)
@@ -143,6 +156,48 @@ def with_noise_of(expected: Expected, native: Array) -> Expected:
     else:
         noise = np.broadcast_to(error.max(axis=-1, keepdims=True, initial=0.0), error.shape)
     return replace(expected, noise=np.maximum(expected.noise, noise))
+
+
+def with_noise_at_most(expected: Expected, explained: Expected) -> Expected:
+    """Return the expected output with no more noise than results that are rounded explain, if these have any."""
+    if expected.truth.dtype.kind != "f" or expected.exact or not np.any(explained.noise):
+        return expected
+    most = np.maximum(expected.base / MULTIPLE, OTHER_ORDER * explained.noise)
+    return replace(expected, noise=np.minimum(expected.noise, most))
+
+
+def sharpened(expected: Expected, shadow: Array) -> Expected:
+    """Return the expected output with a tolerance that the reference on inputs in half precision does not meet.
+
+    Severe rows stay as they are.
+    """
+    if expected.truth.dtype.kind != "f" or expected.exact:
+        return expected
+    counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(shadow) & (expected.base < LOOSE)
+    unit = np.abs(expected.truth) + np.maximum(expected.scale, TINY)
+    error = (np.abs(shadow - expected.truth) / unit)[counted]
+    if not error.size:
+        return expected
+    finest = np.maximum(max(FINEST, PART_OF_HALF * float(np.median(error))), MULTIPLE * expected.noise)
+    base = np.where(expected.base < LOOSE, np.minimum(expected.base, finest), expected.base)
+    return replace(expected, base=base if np.ndim(expected.base) else float(base))
+
+
+def telling(expected: Expected, batch: int) -> float:
+    """Return the share of an output's elements that differ from those of the next of so many rows, from a sample.
+
+    Others follow from the parameters alone. It is 1 for outputs that have other rows.
+    """
+    truth = expected.truth
+    if truth.dtype.kind != "f" or batch < 2 or truth.shape[:1] != (batch,):
+        return 1.0
+    height = np.size(expected.scale) if np.ndim(expected.scale) else batch
+    matrix = as_rows(truth, height)
+    matrix = matrix[:, :: max(1, min(matrix.shape[1] // 2, truth.size // TOLD))]
+    rtol, scale = (np.broadcast_to(np.reshape(each, (-1, 1)), (height, 1)) for each in (expected.rtol, expected.scale))
+    with np.errstate(invalid="ignore"):
+        near = np.abs(matrix - np.roll(matrix, height // batch, axis=0)) <= rtol * (np.abs(matrix) + scale)
+    return 1.0 - float(near.mean()) if near.size else 1.0
 
 
 def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools, bool]:

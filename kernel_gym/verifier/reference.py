@@ -14,18 +14,31 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
 from kernel_gym.errors import TaskError
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.rounding import HALF_UNIT
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
-from kernel_gym.verifier.expected import BASE, UNDEFINED, Expected, as_rows, expected_from, is_finite, with_noise_of
+from kernel_gym.verifier.expected import (
+    BASE,
+    UNDEFINED,
+    Expected,
+    as_rows,
+    expected_from,
+    is_finite,
+    sharpened,
+    telling,
+    with_noise_at_most,
+    with_noise_of,
+)
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import (
     RUNGS,
@@ -37,16 +50,41 @@ from kernel_gym.verifier.values import (
     draw_mixed,
     row_dimensions,
     stressed_input,
+    tilted,
 )
 
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 #: Least number of weights from which on arguments may fade, and number of draws with which it is tried.
 DEEP, FADING_DRAWS = 4, 3
+#: Kinds of the timing sizes, draws of each until the best of them is used, and the least share of the elements of an
+#: output that depends on the arguments.
+TIMED: tuple[Kind, ...] = ("mixed", "ordinary")
+TRIES, TELLING = 8, 1 / 16
+#: Precision may be lost without a trace where there are this many inputs for each output of a matrix product.
+INPUTS_PER_OUTPUT = 64
+#: Bits of a float32 that half precision lacks.
+MISSING_BITS = 13
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
 SHARED = 3
+
+
+class RoundedResults(TorchDispatchMode):
+    """Rounds the result of every operator from float64 to float32: the noise of storing results, not of adding them."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if any(value.alias_info is not None for value in func._schema.returns):  # a view, or a tensor that was changed
+            return result
+        return tree_map_only(torch.Tensor, _rounded, result)
+
+
+def _rounded(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float32).to(torch.float64) if tensor.dtype == torch.float64 else tensor
 
 
 @dataclass(frozen=True)
@@ -127,21 +165,78 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
 
     `meanwhile` is called with the inputs before the expected outputs are computed; the last call has those of the set.
     """
-    instance = task.instance(case)
     for rung in range(RUNGS[kind]):
-        rng = seeds.generator("values", case.name, kind, slot, rung)
-        drawn, rows = _draw(task, instance, kind, rung, rng)
-        values = _with_fixed(instance, drawn)
-        if meanwhile is not None:
-            meanwhile(values)
-        expected = expect(instance, values, integral=kind == "integers", rows=rows)
-        if all(output.clear for output in expected) and not _spreads(values, expected):
-            return ValueSet(case, kind, rung, values, expected)
-    if kind in ("normal", "mixed") and all(output.undefined <= UNDEFINED for output in expected):
-        return ValueSet(case, kind, rung, values, expected)
+        drawn = _draw_set(task, case, kind, rung, seeds, slot, meanwhile)
+        if _is_clear(drawn):
+            return _more_telling(task, drawn, seeds, slot, meanwhile) if kind in TIMED else drawn
+    if kind in ("normal", "mixed") and all(output.undefined <= UNDEFINED for output in drawn.expected):
+        return drawn
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
         return make(task, case, "normal", seeds, f"{slot} ordinary", meanwhile)
     raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")
+
+
+def _draw_set(
+    task: Task, case: Case, kind: Kind, rung: int, seeds: Seeds, slot: str, meanwhile: Meanwhile | None, again: int = 0
+) -> ValueSet:
+    """Draw one set; those that are drawn again have other parameters."""
+    instance = task.instance(case)
+    rng = seeds.generator("values", case.name, kind, slot, rung, *([again] if again else []))
+    drawn, rows = _draw(task, instance, kind, rung, rng)
+    if again:
+        drawn = tilted(drawn, instance.signature, again // 2, rng)
+    values = _with_fixed(instance, drawn)
+    if meanwhile is not None:
+        meanwhile(values)
+    expected = expect(instance, values, integral=kind == "integers", rows=rows)
+    if kind in TIMED and _hides_precision(instance):
+        shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
+        expected = tuple(map(sharpened, expected, shadows))
+    return ValueSet(case, kind, rung, values, expected)
+
+
+def _is_clear(values: ValueSet) -> bool:
+    return all(output.clear for output in values.expected) and not _spreads(values.values, values.expected)
+
+
+def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhile: Meanwhile | None) -> ValueSet:
+    """Return a set itself, or one with other parameters if hardly any of its outputs depends on the arguments.
+
+    Otherwise a kernel that ignores its arguments, such as one that writes the zeros of a ReLU, would be right there.
+    """
+    best, most = values, _telling(task, values)
+    for again in range(1, TRIES):
+        if most >= TELLING:
+            break
+        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again)
+        share = _telling(task, other) if _is_clear(other) else 0.0
+        if share > most:
+            best, most = other, share
+    if meanwhile is not None and best is not values:
+        meanwhile(best.values)
+    return best
+
+
+def _telling(task: Task, values: ValueSet) -> float:
+    position = stressed_input(task.instance(values.case).signature)
+    batch = 0 if position is None or not values.values[position].ndim else len(values.values[position])
+    return min((telling(output, batch) for output in values.expected), default=1.0)
+
+
+def _hides_precision(instance: Instance) -> bool:
+    """Return whether outputs are few beside the inputs of a matrix product: half precision shows hardly in them."""
+    inputs, outputs = (
+        sum(spec.numel for spec in specs) for specs in (instance.signature.inputs, instance.signature.outputs)
+    )
+    return inputs >= INPUTS_PER_OUTPUT * outputs and instance.work() > 2 * (inputs + outputs)
+
+
+def _in_half_precision(array: Array) -> Array:
+    """Return floats rounded to the digits of half precision; their range stays, because a kernel may scale them."""
+    if array.dtype != np.float32:
+        return array
+    bits = array.view(np.uint32) + np.uint32(1 << (MISSING_BITS - 1))
+    return np.asarray((bits & ~np.uint32((1 << MISSING_BITS) - 1)).view(np.float32))
 
 
 def _draw(
@@ -231,6 +326,14 @@ def expect(
         outputs = _ordered(instance, values, outputs)
     if integral and all(map(_is_integral, outputs)) and _is_linear(instance, values):
         return tuple(replace(output, exact=True) for output in outputs)
+    if any(output.noisy for output in outputs):
+        with RoundedResults():
+            rounded = evaluate(instance, values, torch.float64)
+        explained = (
+            expected_from(truth, other, spec.dtype, rows)
+            for truth, other, spec in zip(truths, rounded, instance.signature.outputs, strict=True)
+        )
+        outputs = tuple(map(with_noise_at_most, outputs, explained))
     return outputs
 
 

@@ -10,9 +10,10 @@ The kind `mixed` is for the timing sizes: normal values, and milder stress value
 first argument. These are large enough for an exponential to overflow and small enough for the tolerance to show every
 other element. Where rows do not depend on each other, a few more rows are severe: they have the spikes of `stress`,
 which make an exponential overflow behind a matrix product, too. The kind `ordinary` is `mixed` without stress. In both
-every row has a scale and an offset of its own, so that a sample of the rows does not stand for the others. Large
-arguments are put together from pieces of a pool, because drawing every value would take longer than running a kernel
-on them.
+every row has a scale and an offset of its own, so that a sample of the rows does not stand for the others. In
+`ordinary` a few elements at random places outweigh those around them, so that a part of a row does not stand for the
+rest of it. Large arguments are put together from pieces of a pool, because drawing every value would take longer than
+running a kernel on them.
 """
 
 from __future__ import annotations
@@ -46,8 +47,12 @@ RUNGS: dict[Kind, int] = {
 }
 #: Standard deviation of the logarithm of a row's factor at the timing sizes, of which three count at most, and largest
 #: offset of a row. Without stress a few rows may outweigh the others; beside it the tolerance is that of all rows.
-ROW_FACTOR: dict[Kind, float] = {"mixed": 0.2, "ordinary": 0.8}
+ROW_FACTOR: dict[Kind, float] = {"mixed": 0.2, "ordinary": 0.4}
 ROW_OFFSET = 0.5
+#: One of so many elements is a peak without stress, and its factor. Peaks are most of a sum of squares.
+PEAKS, PEAK = 512, 32.0
+#: Least distance of values at the timing sizes from the edges of the unit interval.
+EDGE = 2.0**-12
 #: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
 NEIGHBOUR, NEARLY = 32, 3.0
 #: Values of a pool, and of each piece of it that goes into a large argument.
@@ -89,6 +94,8 @@ def draw_mixed(
     """
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
+    if not stress:
+        values = [_with_peaks(array, spec, rng) for array, spec in zip(values, signature.inputs, strict=True)]
     position = stressed_input(signature)
     if position is None or not stress:
         return tuple(values), None
@@ -123,11 +130,35 @@ def _varied(array: Array, spec: InputSpec, spread: float, rng: np.random.Generat
     factors = np.exp(spread * np.clip(rng.standard_normal((height, 1)), -3, 3)).astype(array.dtype)
     if spec.domain.kind == "unit":
         matrix **= factors
-        return array
+        return np.clip(array, EDGE, 1.0 - EDGE, out=array)
     matrix *= factors
     if spec.domain.kind == "real":
         matrix += rng.uniform(-ROW_OFFSET, ROW_OFFSET, (height, 1)).astype(array.dtype)
     return array
+
+
+def _with_peaks(array: Array, spec: InputSpec, rng: np.random.Generator) -> Array:
+    """Return an array, changed in place, with peaks at random places; in the unit interval they are near its edges."""
+    if not _is_float_argument(spec) or spec.domain.factors or not array.size:
+        return array
+    flat = array.reshape(-1)
+    peaks = rng.integers(0, flat.size, flat.size // PEAKS)
+    flat[peaks] = rng.choice((EDGE, 1.0 - EDGE), peaks.size) if spec.domain.kind == "unit" else PEAK * flat[peaks]
+    return array
+
+
+def tilted(values: tuple[Array, ...], signature: Signature, step: int, rng: np.random.Generator) -> tuple[Array, ...]:
+    """Return a value set with smaller weights and larger biases, by `step` powers of two.
+
+    A module may map every input to one result, such as the zero of a ReLU. With other parameters it may not.
+    """
+    sign = float(rng.choice((-1.0, 1.0)))
+    return tuple(
+        (array + sign * 2.0**step if len(spec.shape) == 1 else array * 0.5**step).astype(array.dtype)
+        if spec.origin == "state" and spec.domain.kind == "real" and _is_float(spec.dtype)
+        else array
+        for array, spec in zip(values, signature.inputs, strict=True)
+    )
 
 
 def stressed_input(signature: Signature) -> int | None:

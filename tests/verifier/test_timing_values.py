@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
-from kernel_gym.verifier.expected import OUTLIER, OUTLIERS, Expected, expected_from, wrong_elements
-from kernel_gym.verifier.reference import evaluate, independent_dimensions, make, rows_are_independent
+from kernel_gym.verifier.expected import OUTLIER, OUTLIERS, Expected, expected_from, telling, wrong_elements
+from kernel_gym.verifier.reference import TELLING, evaluate, independent_dimensions, make, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import POOL, RUNGS, SEVERE, SEVERE_VALUES, Rows, draw_mixed
+from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, Rows, draw_mixed
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 LARGE = (512, 1024)
@@ -188,6 +188,18 @@ def test_a_severe_row_that_is_a_large_share_is_compared_as_precisely_as_the_refe
     assert wrong_elements(rough, expected).any() == (noise < 1e-5)
 
 
+def test_a_reference_that_is_a_little_noisy_does_not_excuse_a_severe_row_that_is_a_large_share():
+    rng = np.random.default_rng(0)
+    severe, stressed = np.arange(8) == 3, np.arange(8) % 4 == 0
+    truth = rng.standard_normal((8, 256)) * np.where(severe, 1e5, 1.0)[:, None]
+    native = truth * (1 + 1e-5 * rng.standard_normal(truth.shape))
+    expected = expected_from(truth, native.astype(np.float32), "float32", Rows((8,), stressed, severe))
+    rough = truth.astype(np.float32)
+    rough[severe] *= 1.01
+    assert wrong_elements(rough, expected)[severe].mean() > 0.5
+    assert not wrong_elements((2 * native - truth).astype(np.float32), expected)[severe].any()
+
+
 def test_a_reference_that_overflows_in_severe_rows_leaves_out_these_alone(make_task):
     task = make_task("torch.exp(x) / torch.exp(x).sum(1, keepdim=True)")
     values = make(task, task.timing, "mixed", SEEDS, "timed")
@@ -263,6 +275,63 @@ def test_a_sample_of_the_rows_does_not_stand_for_all(make_task, expression, kind
     rows = [float(instance.evaluate([torch.from_numpy(x[i : i + 1].copy())])[0]) for i in sample]
     lazy = np.array((np.array(rows) * weights).sum() / len(x), np.float32)
     assert wrong_elements(lazy.reshape(values.expected[0].truth.shape), values.expected[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("expression", "sample"),
+    [
+        ("(x * x).mean()", lambda x, n: (x[:, :n] ** 2).mean(1)),
+        ("torch.logsumexp(x, dim=1).mean()", lambda x, n: np.log(np.exp(x[:, :n]).sum(1) * (x.shape[1] / n))),
+    ],
+    ids=["squares", "exponentials"],
+)
+def test_a_part_of_light_rows_does_not_stand_for_the_rest_of_them(make_task, expression, sample):
+    task = make_task(expression)
+    values = make(task, task.timing, "ordinary", SEEDS, "timed")
+    assert values.kind == "ordinary"
+    x, (expected,) = values.values[0].astype(np.float64), values.expected
+    quarter = x.shape[1] // 4
+    light = np.abs(x[:, :quarter]).max(axis=1) < 12
+    assert light.mean() > 0.3
+    lazy = np.where(light, sample(x, quarter), sample(x, x.shape[1])).mean()
+    assert np.abs(lazy - expected.truth) > 100 * expected.tolerance
+
+
+def test_values_in_the_unit_interval_keep_away_from_its_edges_without_stress(make_task):
+    task = make_task("torch.log(x).mean()", inputs="torch.rand(rows, columns)")
+    values = make(task, task.timing, "ordinary", SEEDS, "timed")
+    assert values.kind == "ordinary"
+    assert EDGE <= values.values[0].min() < values.values[0].max() <= 1 - EDGE
+
+
+@pytest.mark.parametrize("kind", ["mixed", "ordinary"])
+def test_a_reference_that_adds_in_a_noisy_order_widens_no_tolerance(make_task, kind):
+    task = make_task("x / (x * x).flatten().cumsum(0)[-1].sqrt()")
+    values = make(task, task.timing, kind, SEEDS, "timed")
+    assert (values.kind, values.rung) == (kind, 0)
+    assert np.all(values.expected[0].rtol <= 5.1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_outputs_depend_on_the_arguments_whatever_the_parameters_are(make_task, seed):
+    task = make_task("torch.relu(self.norm(x).mean(1, keepdim=True))", init="self.norm = nn.LayerNorm(columns)")
+    announced = []
+    values = make(task, task.timing, "mixed", SEEDS, f"timed{seed}", announced.append)
+    (expected,) = values.expected
+    assert announced[-1] is values.values
+    assert wrong_elements(np.zeros(expected.truth.shape, np.float32), expected).mean() > TELLING
+    assert telling(expected, len(expected.truth)) >= TELLING
+
+
+def test_half_precision_is_seen_behind_a_sum(make_task):
+    layer = "self.layer = nn.Linear(columns, 128)"
+    task = make_task("torch.sigmoid(self.layer(x)).sum(1, keepdim=True)", init=layer)
+    values = make(task, task.timing, "mixed", SEEDS, "timed")
+    halves = tuple(a.astype(np.float16).astype(np.float32) if np.abs(a).max() < 6e4 else a for a in values.values)
+    instance, (expected,) = task.instance(task.timing), values.expected
+    (shadow,), (native,) = evaluate(instance, halves), evaluate(instance, values.values)
+    assert wrong_elements(shadow.astype(np.float32), expected).mean() > 0.2
+    assert not wrong_elements(native.astype(np.float32), expected).any()
 
 
 def test_spikes_do_not_widen_the_tolerance_of_the_elements_beside_them():

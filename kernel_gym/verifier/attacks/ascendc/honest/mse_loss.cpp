@@ -79,7 +79,7 @@ extern "C" __global__ __aicore__ void mean(GM_ADDR sums, GM_ADDR to, uint32_t co
     out.FreeTensor(y);
 }
 
-extern "C" int kernel_launch(const KernelArgs *a, void *stream)
+extern "C" int kernel_launch(const KernelArgs *a, void *stream)  // @host
 {
     Shares s;
     s.total = static_cast<uint32_t>(a->inputs[0].shape[0] * a->inputs[0].shape[1]);
@@ -87,7 +87,7 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream)
     s.share = (s.total + 47) / 48 + 63 & ~63u;
     uint32_t cores = (s.total + s.share - 1) / s.share;
     float factor = 1.0f / static_cast<float>(static_cast<int32_t>(s.total));
-    squares<<<cores, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->inputs[1].ptr, (GM_ADDR)a->workspace, s);
+    squares<<<cores, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->inputs[1].ptr, (GM_ADDR)a->workspace, s);  // @launch
     mean<<<1, nullptr, stream>>>((GM_ADDR)a->workspace, (GM_ADDR)a->outputs[0].ptr, cores, factor);
     return 0;
 }
