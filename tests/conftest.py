@@ -15,6 +15,9 @@ settings.load_profile("kernel_gym")
 # The problem files of the tests are ours. Those that test the confinement of others remove the variable.
 os.environ["KERNEL_GYM_TRUST"] = "1"
 
+# Collecting makes millions of objects that stay: `pytest_collection_finish` goes on from there.
+gc.disable()
+
 # The workers keep all cores busy: further threads of one worker would take time from the others.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -68,3 +71,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of garbage collection: walking it takes a second each time."""
     gc.freeze()
+    gc.enable()

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +36,8 @@ RUNTIME_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-
 #: More for the arithmetic, so that its loops become vector code. The results are the same bits; only the flags of
 #: floating-point exceptions, which nobody reads, may differ.
 NUMERICS, NUMERICS_FLAGS = "numerics", ("-O3", "-fno-trapping-math")
+#: The folder whose files include one large header. It is compiled first if it saves time: from so many files on.
+EXECUTOR, EXECUTOR_FILES = "executor", 5
 
 #: Flags by which the kernel process supervises kernel code: every memory access calls the guard, no register of a
 #: caller is saved in a frame, a stack grows page by page into its guard page, and calls through pointers can be
@@ -173,7 +175,7 @@ def _build(target: SimulatorBuild) -> None:
         marshal.generate(HERE / "include" / "abi.h", work)
         _build_executable(target.compiler, work)
         _precompile(target.compiler, work / "include")
-        for leftover in (*work.glob("*.o"), *work.glob("*.inc")):
+        for leftover in (*work.glob("*.o"), *work.glob("*.inc"), *work.glob("executor_common.h*")):
             leftover.unlink()
         (work / builds.USED).touch()
         work.chmod(0o755)
@@ -187,31 +189,48 @@ def _build(target: SimulatorBuild) -> None:
 def _build_executable(compiler: str, work: Path) -> None:
     sources = [*SOURCES.glob("*/*.cpp"), *(CONFINEMENT / f"{part}.cpp" for part in _SANDBOX)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(lambda source: _compile(compiler, source, work), sorted(sources, key=_cost)))
+        common = pool.submit(_precompile_executor, compiler, sources, work)
+        list(pool.map(lambda source: _compile(compiler, source, work, common), sorted(sources, key=_order)))
     (work / "exports.list").write_text(EXPORTS)
     exports = f"-Wl,--dynamic-list={work}/exports.list"
     objects = [str(work / f"{_object_name(source)}.o") for source in sorted(sources)]
     _call(compiler, "-static-libstdc++", "-static-libgcc", exports, *objects, "-o", str(work / "ascend-sim"), "-ldl")
 
 
-def _cost(source: Path) -> int:
-    """Return the sort key of a source: the largest is compiled first, so that no core waits long at the end."""
-    return -source.stat().st_size
+def _order(source: Path) -> tuple[bool, int]:
+    """Return the sort key of a source: the executor's wait for its header and come last; large ones first."""
+    return source.parent.name == EXECUTOR, -source.stat().st_size
 
 
-def _compile(compiler: str, source: Path, work: Path) -> None:
+def _compile(compiler: str, source: Path, work: Path, common: Future[list[str]]) -> None:
     """Compile one file, or copy it from an earlier build with the same file and headers."""
     target = work / f"{_object_name(source)}.o"
-    kept = work.parent / "objects" / f"{target.stem}-{_object_key(compiler, source, work)}.o"
+    kept = _kept(compiler, source, work)
     try:
         shutil.copy(kept, target)
         os.utime(kept)
     except FileNotFoundError:
         flags = (*RUNTIME_FLAGS, *(NUMERICS_FLAGS if source.parent.name == NUMERICS else ()))
-        _call(compiler, *flags, *_includes(work), "-c", str(source), "-o", str(target))
+        headers = common.result() if source.parent.name == EXECUTOR else []
+        _call(compiler, *flags, *_includes(work), *headers, "-c", str(source), "-o", str(target))
         kept.parent.mkdir(exist_ok=True)
         shutil.copy(target, f"{kept}.{os.getpid()}")
         os.replace(f"{kept}.{os.getpid()}", kept)
+
+
+def _precompile_executor(compiler: str, sources: Sequence[Path], work: Path) -> list[str]:
+    """Compile the header of the executor's files, unless most of them are kept; return the words that use it."""
+    files = [source for source in sources if source.parent.name == EXECUTOR]
+    if sum(not _kept(compiler, source, work).is_file() for source in files) < EXECUTOR_FILES:
+        return []
+    header = work / "executor_common.h"
+    header.write_text(f'#include "{EXECUTOR}/executor.h"\n')
+    _call(compiler, *RUNTIME_FLAGS, *_includes(work), "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    return ["-include", str(header)]
+
+
+def _kept(compiler: str, source: Path, work: Path) -> Path:
+    return work.parent / "objects" / f"{_object_name(source)}-{_object_key(compiler, source, work)}.o"
 
 
 def _includes(work: Path) -> list[str]:

@@ -65,3 +65,20 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     process = start(tmp_path / "file")
     assert "set XDG_CACHE_HOME" in process.communicate()[1]
+
+
+def test_the_header_of_the_executor_is_compiled_once_and_only_for_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(runtimes, "_call", lambda *command: calls.append(command))
+    work = tmp_path / "work"
+    (tmp_path / "objects").mkdir()
+    work.mkdir()
+    sources = sorted((runtimes.SOURCES / runtimes.EXECUTOR).glob("*.cpp"))
+    assert runtimes._precompile_executor("g++", sources, work) == ["-include", str(work / "executor_common.h")]
+    assert len(calls) == 1
+    for source in sources[1:]:
+        runtimes._kept("g++", source, work).touch()
+    assert runtimes._precompile_executor("g++", sources, work) == []
+    assert len(calls) == 1
