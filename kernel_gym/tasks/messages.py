@@ -5,13 +5,14 @@ Nothing is unpickled: the bytes of a confined process are untrusted.
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal
 
 import torch
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
@@ -51,8 +52,6 @@ class Request:
 class Response:
     """The result of a call. `error` is the text of a TaskError; `positions` are those of `fixed_inputs`."""
 
-    __pydantic_config__ = ConfigDict(ser_json_inf_nan="constants")
-
     error: str | None = None
     signature: Signature | None = None
     graph: Graph | None = None
@@ -84,7 +83,8 @@ def receive_request(stream: BinaryIO) -> tuple[Request, list[torch.Tensor]]:
 
 def send_response(stream: BinaryIO, response: Response, tensors: Sequence[torch.Tensor] = ()) -> None:
     """Write a response and its tensors."""
-    send(stream, _RESPONSE.dump_json(response).decode(), tensors)
+    # pydantic writes infinities as null, in types that refer to themselves whatever their settings.
+    send(stream, json.dumps(_RESPONSE.dump_python(response)), tensors)
 
 
 def receive_response(stream: BinaryIO, limit_bytes: int) -> tuple[Response, list[torch.Tensor]]:

@@ -1,5 +1,6 @@
 """Problem files of others: their code runs in a confined process, and what it does there is one clear line here."""
 
+import io
 import json
 import os
 import signal
@@ -14,7 +15,9 @@ from kernel_gym.confinement.forked_process import ForkServer
 from kernel_gym.confinement.programs import programs
 from kernel_gym.errors import InfrastructureError, ProblemFileDied, TaskError
 from kernel_gym.suites import find_task
-from kernel_gym.tasks import confined_instance
+from kernel_gym.tasks import confined_instance, messages
+from kernel_gym.tasks.graph import Call, Graph
+from kernel_gym.tasks.messages import Response
 from kernel_gym.tasks.task import Task
 
 PROBLEMS = Path(__file__).parent / "problems"
@@ -331,3 +334,11 @@ def test_a_process_that_somebody_waits_for_is_not_ended_for_another_file(monkeyp
     monkeypatch.setattr(confined_instance, "_ConfinedProcess", lambda source: next(made))
     kept = [processes.get(str(number)) for number in range(confined_instance.MOST_PROCESSES + 2)]
     assert [process.ended for process in kept[:4]] == [False, True, True, False]
+
+
+def test_infinities_in_a_graph_are_sent_as_they_are() -> None:
+    graph = Graph((), (Call("full", "aten.full.default", [[2], float("-inf")], {"value": float("inf")}),), (), ())
+    stream = io.BytesIO()
+    messages.send_response(stream, Response(graph=graph))
+    stream.seek(0)
+    assert messages.receive_response(stream, 0)[0].graph == graph
