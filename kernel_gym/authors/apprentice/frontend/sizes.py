@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import sympy
+from sympy import expand
 
 #: A sympy expression; sympy has no types.
 Size: TypeAlias = Any
@@ -289,8 +290,26 @@ def c_expression(expression: Size) -> str:
     return f"({text}) / ({divisor})" if " " in divisor else f"({text}) / {divisor}"
 
 
+def _negative_quotient(total: Size) -> tuple[Size, Size] | None:
+    """Return the quotient of a sum with its whole number added before the division, and the other terms.
+
+    None if the sum has no quotient that may be negative. C rounds those up, but the whole sum is a size.
+    """
+    floors = [term for term in total.args if isinstance(term, sympy.floor)]
+    number = sum((term for term in total.args if term.is_Integer), ZERO)
+    if len(floors) != 1 or number <= 1:  # a size of at least one, less one, is not negative
+        return None
+    inner = floors[0].args[0]
+    if not any(term.could_extract_minus_sign() for term in sympy.Add.make_args(expand(inner))):
+        return None
+    return inner + number, total - floors[0] - number
+
+
 def _polynomial(expression: Size) -> str:
     if expression.is_Add:
+        if (quotient := _negative_quotient(expression)) is not None:
+            inner, others = quotient
+            return f"{_polynomial(others)} + ({c_expression(inner)})" if others != 0 else c_expression(inner)
         first, *rest = sorted(expression.args, key=lambda term: (term.could_extract_minus_sign(), str(term)))
         text = _polynomial(first)
         for term in rest:
