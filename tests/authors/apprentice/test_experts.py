@@ -12,6 +12,7 @@ import pytest
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, fluent, lower, oracle
+from kernel_gym.authors.apprentice.ascendc.expert.columns import suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
 from kernel_gym.authors.apprentice.frontend.plan import Interleave, Nest, Ref, Taps
@@ -88,6 +89,17 @@ def test_rows_are_reduced_together_where_every_step_goes_with_that() -> None:
     )
     steps = tuple(replace(step, function="gt") if n == mixed else step for n, step in enumerate(softmax.steps))
     assert kinds_of(replace(softmax, steps=steps)) is None
+
+
+def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
+    """The elements of a window are a few elements apart, not a row."""
+    windows = lower(suites.find_task("level1/average_pooling_1d"), expert=True).stages[-1]
+    rows = lower(suites.find_task("level1/sum_reduction_over_a_dimension"), expert=True).stages[-1]
+    assert isinstance(windows, Nest)
+    assert isinstance(rows, Nest)
+    assert windows.reduced
+    assert not suits_columns(windows)
+    assert suits_columns(rows)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ def suits_columns(nest: Nest) -> bool:
         and len(nest.reduced) == 1
         and nest.longest >= LEAST
         and all(access.step == "1" and access.dtype == "float32" for access in accesses)
+        # The windows of a pooling overlap: their elements along the axis are not rows one behind the other.
+        and all(access.reduced[0] == "0" or access.reduced[0].startswith("t.") for access in accesses)
         and not any(step.function in COMPARING for step in nest.steps)
         and all(step.level <= 1 and step.reduction in (None, *NEUTRAL) for step in nest.steps)
         and all(_alike(nest, step) for step in nest.steps if step.inside or step.reduction)
