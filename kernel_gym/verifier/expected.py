@@ -34,7 +34,7 @@ LOOSE, LOOSER = 0.25, 32.0
 #: due to the order in which it adds, which a kernel need not share.
 OTHER_ORDER = 8.0
 #: Least relative tolerance, and which part it is of the error that inputs in half precision typically make.
-FINEST, PART_OF_HALF = 2.5e-6, 0.25
+FINEST, PART_OF_HALF = 2.5e-6, 0.5
 #: Avoids a division by zero in the noise of an all-zero reference.
 TINY = 1e-300
 #: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).

@@ -71,7 +71,7 @@ Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 SHARED = 3
 
 
-class RoundedResults(TorchDispatchMode):
+class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Rounds the result of every operator from float64 to float32: the noise of storing results, not of adding them."""
 
     def __torch_dispatch__(
@@ -327,7 +327,7 @@ def expect(
     if integral and all(map(_is_integral, outputs)) and _is_linear(instance, values):
         return tuple(replace(output, exact=True) for output in outputs)
     if any(output.noisy for output in outputs):
-        with RoundedResults():
+        with RoundedResults():  # type: ignore[no-untyped-call]
             rounded = evaluate(instance, values, torch.float64)
         explained = (
             expected_from(truth, other, spec.dtype, rows)
