@@ -33,6 +33,8 @@ LOOSE, LOOSER = 0.25, 32.0
 #: The reference may be this many times as noisy as rounding the result of each operator explains. What exceeds that is
 #: due to the order in which it adds, which a kernel need not share.
 OTHER_ORDER = 8.0
+#: All elements share noise if its median is at least this part of its highest decile.
+SHARED_NOISE = 0.5
 #: Least relative tolerance, and which part it is of the error that inputs in half precision typically make.
 FINEST, PART_OF_HALF = 2.5e-6, 0.5
 #: Avoids a division by zero in the noise of an all-zero reference.
@@ -158,9 +160,16 @@ def with_noise_of(expected: Expected, native: Array) -> Expected:
     return replace(expected, noise=np.maximum(expected.noise, noise))
 
 
-def with_noise_at_most(expected: Expected, explained: Expected) -> Expected:
-    """Return the expected output with no more noise than results that are rounded explain, if these have any."""
+def with_noise_at_most(expected: Expected, native: Array, explained: Expected) -> Expected:
+    """Return the expected output with no more noise than results that are rounded explain, if these have any.
+
+    Noise that differs from element to element stays: a formula has it whose steps are within one operator.
+    """
     if expected.truth.dtype.kind != "f" or expected.exact or not np.any(explained.noise):
+        return expected
+    counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
+    error = np.abs(native[counted] / np.where(expected.truth[counted], expected.truth[counted], 1.0) - 1.0)
+    if not error.size or float(np.median(error)) < SHARED_NOISE * float(np.quantile(error, 0.9)):
         return expected
     most = np.maximum(expected.base / MULTIPLE, OTHER_ORDER * explained.noise)
     return replace(expected, noise=np.minimum(expected.noise, most))

@@ -211,7 +211,7 @@ def _without_noise_of_order(
         expected_from(output.truth, other, spec.dtype, rows)
         for output, other, spec in zip(expected, rounded, instance.signature.outputs, strict=True)
     )
-    return tuple(map(with_noise_at_most, expected, explained))
+    return tuple(map(with_noise_at_most, expected, evaluate(instance, values, widen=False), explained))
 
 
 def _is_clear(values: ValueSet) -> bool:
