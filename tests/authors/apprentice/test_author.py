@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from repository import ROOT
 
 from kernel_gym import suites
-from kernel_gym.authors.apprentice import Apprentice, load_profile, oracle, profile_names
+from kernel_gym.authors.apprentice import Apprentice, fluent, load_profile, profile_names
 from kernel_gym.authors.apprentice.ascendc.schedule import BEST, NAIVE, Schedule, recognised, recorded
 from kernel_gym.authors.apprentice.behaviour.idioms import idioms
 from kernel_gym.authors.apprentice.behaviour.moves import moves
@@ -38,7 +38,7 @@ POINTED = Note("trace", MISTAKE, MISTAKE, Uncompilable("no matching function for
 
 
 def _verified(of: Task = SOFTMAX) -> Note:
-    source = oracle(of).source
+    source = fluent(of).source
     return Note("trace", source, source, WORKING)
 
 
@@ -94,7 +94,7 @@ def test_conflicting_spellings_interfere() -> None:
 
 
 def test_compiled_code_counts_for_idioms_that_a_compiler_checks() -> None:
-    source = oracle(SOFTMAX).source
+    source = fluent(SOFTMAX).source
     wrong = Note("trace", source, source, Incorrect("wrong result"))
     assert _probability(wrong, idiom="reduce.sum") > _probability(wrong, idiom="copy.in") - 1e-9
     assert _probability(wrong) > _probability(Note("trace", source, source, Uncompilable("line 1")))
@@ -174,9 +174,9 @@ def test_every_constant_of_a_profile_is_sampled() -> None:
     assert same == {"reads", "fluent"} | mechanisms_of_fitted_profiles
 
 
-def test_the_oracle_profile_is_the_oracle() -> None:
+def test_the_oracle_profile_makes_no_mistakes() -> None:
     kernel = Apprentice("oracle").write(SOFTMAX, (FAILED,), None, np.random.default_rng(0))
-    assert kernel == oracle(SOFTMAX)
+    assert kernel == fluent(SOFTMAX)
     assert kernel.trusted
 
 
@@ -215,7 +215,7 @@ def test_the_schedule_of_a_foreign_kernel_is_recognised() -> None:
 
 
 def _start(schedule: Schedule, bottleneck: str) -> StartPoint:
-    source = f"{schedule.comment()}\n{oracle(SOFTMAX).source}"
+    source = f"{schedule.comment()}\n{fluent(SOFTMAX).source}"
     return StartPoint(Kernel(source), Feasible("Correct.", latency=9.0, profile=Profile(bottleneck=bottleneck)))
 
 
