@@ -83,3 +83,10 @@ BUNDLE = "project_json_src = '[]'\nkernel_src = '''\nint x;\n'''\nmodel_src = ''
 )
 def test_a_bundle_is_found_in_an_answer(answer):
     assert kernel_source(answer) == BUNDLE
+
+
+@pytest.mark.parametrize("letter", "`~")
+def test_a_long_fence_is_read_once(letter: str) -> None:
+    """A fence that is tried at every length takes the square of it: hours for this one."""
+    assert kernel_source(letter * 1_000_000) == ""
+    assert kernel_source(f"{letter * 4}cpp\nint kernel_launch;\n{letter * 4}\n").strip() == "int kernel_launch;"

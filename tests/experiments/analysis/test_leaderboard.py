@@ -89,6 +89,13 @@ def test_a_file_that_is_no_result_is_refused_in_one_line(tmp_path: Path, change:
         leaderboard.read_result(tmp_path)
 
 
+def test_an_entry_names_no_code_that_a_check_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "theirs.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps({"agent": "theirs:Agent", "options": {}, "scores": {}}))
+    assert all("there is no journal" in problem for problem in leaderboard.check(tmp_path))
+
+
 def test_runs_have_other_seeds_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = {name: config.seed for name, config in leaderboard.configurations("random", {}).items()}
     assert list(seeds.values()) == list(range(201, 211))
