@@ -38,6 +38,8 @@ _NONLINEAR = frozenset(
 _DRAWING = ("randn", "rand", "randint", "randperm", "normal")
 
 
+#: Functions that make a tensor of one number.
+_MAKING = ("zeros", "ones", "full", "empty")
 #: Operators that return equal elements in any order.
 _UNORDERED = (torch.ops.aten.topk, torch.ops.aten.sort, torch.ops.aten.kthvalue, torch.ops.aten.mode)
 
@@ -91,7 +93,8 @@ class FunctionalForward(TorchFunctionMode):
     """Makes `forward` a function of its tensors.
 
     `torch.randn` and its like return the same numbers at every run. They depend on `seed`, on the order of the calls
-    and on their arguments; `dtype` raises their precision. `item()` returns a tensor without dimensions instead of a
+    and on their arguments; `dtype` raises their precision, and that of the tensors of zeros and other numbers that
+    `forward` makes. `item()` returns a tensor without dimensions instead of a
     number, so that the graph has what computes it. `calls` is the number of functions that ran: a recurrent layer is
     one, whatever the number of its steps.
     """
@@ -111,7 +114,9 @@ class FunctionalForward(TorchFunctionMode):
             return args[0].reshape(()).clone()
         base = name.removesuffix("_like")
         if base not in _DRAWING or "generator" in settings:
-            return func(*args, **settings)
+            result = func(*args, **settings)
+            is_made = name in _MAKING and self._dtype is not None and result.dtype == torch.float32
+            return result.to(self._dtype) if is_made else result
         self.places.append(f"torch.{name}{here()}")
         kind = settings.get("dtype")
         if name != base:

@@ -114,3 +114,12 @@ def test_a_number_of_a_tensor_stays_in_the_graph() -> None:
 )
 def test_operators_that_leave_the_order_of_equal_elements_open_are_known(body: str, unordered: bool) -> None:
     assert instance(body).signature.unordered == unordered
+
+
+def test_tensors_that_forward_makes_have_the_precision_of_the_evaluation() -> None:
+    module = instance("return torch.ones(4, 3) @ x.T, torch.full((2,), 0.5, dtype=torch.float16)")
+    inputs = [torch.ones(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in module.signature.inputs]
+    for dtype, expected in ((torch.float64, torch.float64), (None, torch.float32)):
+        product, half = module.evaluate(inputs, dtype)
+        assert (product.dtype, half.dtype) == (expected, torch.float16)
+        assert torch.equal(product, torch.full((4, 4), 3.0, dtype=expected))
