@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -342,6 +343,19 @@ def test_the_priors_say_what_they_know() -> None:
     assert informed.gates[Stage.DRAFT, "compiles"].mean[list(FEATURES).index("verified")] == 3.0
     with pytest.raises(ConfigError, match="prior is one of none, verdicts, author, not 'guess'"):
         ContextValueAgent(prior="guess")  # type: ignore[arg-type]
+
+
+def test_the_packaged_prior_is_of_verdicts_and_says_what_made_it() -> None:
+    weights = resources.files("kernel_gym.agents").joinpath("weights")
+    about = json.loads(weights.joinpath("about.json").read_text())["context_value_prior"]
+    learned = json.loads(weights.joinpath("context_value_prior.json").read_text())
+    assert about["command"].startswith("kernel-gym pretrain prior ")
+    assert (about["authors"], about["verdicts"]) == (learned["authors"], learned["verdicts"])
+    agent = ContextValueAgent(prior="verdicts")
+    never_faster = (Stage.DRAFT, "faster")  # a draft has nothing to be faster than
+    assert {gate for gate, model in agent.gates.items() if not model.mean.any()} == {never_faster}
+    deviations = np.sqrt(np.diag(agent.gates[Stage.DRAFT, "compiles"].covariance))
+    assert len(set(deviations.round(4))) > 5
 
 
 def test_a_prior_learned_from_verdicts_has_means_and_deviations_of_authors(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def test_weights_of_earlier_versions_load(tmp_path: Path) -> None:
 
 def test_packaged_weights_load_by_name_and_say_what_made_them() -> None:
     about = json.loads(resources.files("kernel_gym.agents").joinpath("weights", "about.json").read_text())
-    assert weight_names() == tuple(sorted(about))
-    for name, made in about.items():
-        assert made["command"].startswith(("kernel-gym pretrain run ", "kernel-gym pretrain fit "))
+    assert sorted([*weight_names(), "context_value_prior"]) == sorted(about)
+    for name in weight_names():
+        assert about[name]["command"].startswith(("kernel-gym pretrain run ", "kernel-gym pretrain fit "))
         agent = TrainedAgent(weights=name)
         layout = Layout(20)
         seen = {"observations": np.zeros(layout.size, np.float32), "action_mask": np.eye(21, dtype=np.float32)[20]}
