@@ -68,5 +68,21 @@ class RoundedOtherwise(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return (2 * signs - 1).to(like.dtype) * HALF_UNIT
 
 
+class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Rounds the result of every operator from float64 to float32: the noise of storing results, not of adding them."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if any(value.alias_info is not None for value in func._schema.returns):  # a view, or a tensor that was changed
+            return result
+        return pytree.tree_map_only(torch.Tensor, _rounded, result)
+
+
+def _rounded(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float32).to(torch.float64) if tensor.dtype == torch.float64 else tensor
+
+
 def _magnitude(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.abs() if tensor.is_floating_point() else tensor

@@ -21,8 +21,9 @@ from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.correctness import POISON, compare
 from kernel_gym.verifier.kernel_values import HIDDEN, PUBLIC
-from kernel_gym.verifier.reference import ValueSet, evaluate, make
+from kernel_gym.verifier.reference import ValueSet, evaluate
 from kernel_gym.verifier.secret import PUBLISHED, Seeds
+from kernel_gym.verifier.value_sets import make
 from kernel_gym.verifier.values import Array, Kind
 
 Outputs = tuple[Array, ...]

@@ -23,13 +23,13 @@ from kernel_gym.verifier import correctness, latency_clocked, latency_simulated,
 from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.inspection import Inspect
 from kernel_gym.verifier.kernel_values import KernelValues
-from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.rules import Finding
 from kernel_gym.verifier.screening import assembly, binary, dialect
 from kernel_gym.verifier.screening import screen as source_screen
 from kernel_gym.verifier.screening.source import read
 from kernel_gym.verifier.secret import fingerprint
 from kernel_gym.verifier.submission import Submission, read_submission
+from kernel_gym.verifier.value_sets import References
 
 #: Most characters of a kernel's text. The longest that the apprentice writes has 40,000.
 MAX_CHARACTERS = 1_000_000

@@ -16,8 +16,9 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
-from kernel_gym.verifier.reference import References, ValueSet
+from kernel_gym.verifier.reference import ValueSet
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.value_sets import References
 from kernel_gym.verifier.values import Array, Kind
 
 SMOKE: tuple[Kind, ...] = ("normal",)

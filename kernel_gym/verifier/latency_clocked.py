@@ -22,7 +22,8 @@ from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier.correctness import POISON, Checked, check_one, failed, refuse
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Outcome, Timed, cheated
-from kernel_gym.verifier.reference import References, ValueSet, rows_are_independent
+from kernel_gym.verifier.reference import ValueSet, rows_are_independent
+from kernel_gym.verifier.value_sets import References
 from kernel_gym.verifier.values import Kind
 
 #: Number of value sets at the timing sizes, and number above this many bytes, where the reference takes seconds.

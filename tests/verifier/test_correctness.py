@@ -19,8 +19,9 @@ from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare
 from kernel_gym.verifier.expected import Expected, wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
-from kernel_gym.verifier.reference import References, ValueSet, evaluate, expect, make
+from kernel_gym.verifier.reference import ValueSet, evaluate, expect
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.value_sets import References, make
 from kernel_gym.verifier.values import RUNGS, draw
 
 

@@ -14,7 +14,7 @@ from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.correctness import Checked, check
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import without_numbers
-from kernel_gym.verifier.reference import References
+from kernel_gym.verifier.value_sets import References
 
 #: Ways to make a kernel fail at hidden sizes with a number of the author's choice; `secret` is what it wants to tell.
 CHANNELS = {

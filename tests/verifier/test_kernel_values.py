@@ -7,7 +7,7 @@ import pytest
 
 from kernel_gym.verifier import Verifier, kernel_values
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
-from kernel_gym.verifier.reference import References
+from kernel_gym.verifier.value_sets import References
 
 RELU = "a.store(0, np.maximum(a.load(0), 0))\nreturn 0"
 WRONG_AT_LAST = "y = np.maximum(a.load(0), 0)\ny.flat[-1] = 9 if a.large else y.flat[-1]\na.store(0, y)\nreturn 0"

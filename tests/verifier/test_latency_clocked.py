@@ -26,7 +26,8 @@ from kernel_gym.verifier.correctness import Checked
 from kernel_gym.verifier.expected import Expected
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Timed
-from kernel_gym.verifier.reference import References, ValueSet
+from kernel_gym.verifier.reference import ValueSet
+from kernel_gym.verifier.value_sets import References
 
 TASK = suites.find_task("level1/relu")
 BUILD = Build(Kernel("", "cuda"))

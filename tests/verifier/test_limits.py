@@ -15,7 +15,7 @@ from kernel_gym.verifier import correctness, latency_simulated
 from kernel_gym.verifier.correctness import MOST_LIMITS, WORK_PER_LIMIT, Checked, Patience, check
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Timed
-from kernel_gym.verifier.reference import References
+from kernel_gym.verifier.value_sets import References
 
 PRODUCT = "x = a.load(0)\na.store(0, x @ x.T)\nreturn 0"
 

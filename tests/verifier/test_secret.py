@@ -10,8 +10,8 @@ from kernel_gym.suites.problem_files import load_file
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.hidden_sizes import EDGES, aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
-from kernel_gym.verifier.reference import References
 from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
+from kernel_gym.verifier.value_sets import References
 
 
 def meets(task, text, trusted=False):

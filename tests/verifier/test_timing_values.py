@@ -10,8 +10,9 @@ from kernel_gym.suites import find_task
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
 from kernel_gym.verifier.expected import OUTLIER, OUTLIERS, Expected, expected_from, telling, wrong_elements
-from kernel_gym.verifier.reference import TELLING, evaluate, independent_dimensions, make, rows_are_independent
+from kernel_gym.verifier.reference import evaluate, independent_dimensions, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.value_sets import TELLING, make
 from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, Rows, draw_mixed
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")

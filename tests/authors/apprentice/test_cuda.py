@@ -34,7 +34,7 @@ from kernel_gym.verdict import Feasible, Incorrect
 from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import Checked
 from kernel_gym.verifier.kernel_values import KernelValues
-from kernel_gym.verifier.reference import References
+from kernel_gym.verifier.value_sets import References
 
 MISTAKES = [
     pytest.param(idiom, spelling, id=f"{idiom.id}:{spelling.name}")

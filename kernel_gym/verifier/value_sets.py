@@ -1,0 +1,270 @@
+"""The value sets that kernels are checked on: how they are drawn, and which of them are kept.
+
+A set is as severe as the reference's own precision can decide. Those of the timing sizes also have outputs that depend
+on the arguments, and tolerances that neither the order of the reference's sums nor half precision can hide in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from kernel_gym.errors import TaskError
+from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.rounding import RoundedResults
+from kernel_gym.tasks.specs import Case, InputSpec, Signature
+from kernel_gym.tasks.task import Instance, Task
+from kernel_gym.verifier.expected import (
+    BASE,
+    UNDEFINED,
+    Expected,
+    expected_from,
+    is_finite,
+    sharpened,
+    telling,
+    with_noise_at_most,
+)
+from kernel_gym.verifier.reference import ValueSet, evaluate, expect, independent_dimensions, with_fixed
+from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, stressed_input, tilted
+
+#: Least number of weights from which on arguments may fade, and number of draws with which it is tried.
+DEEP, FADING_DRAWS = 4, 3
+#: Kinds of the timing sizes, draws of each until the best of them is used, and the least share of the elements of an
+#: output that depends on the arguments.
+TIMED: tuple[Kind, ...] = ("mixed", "ordinary")
+TRIES, TELLING = 8, 1 / 16
+#: Precision may be lost without a trace where there are this many inputs for each output of a matrix product.
+INPUTS_PER_OUTPUT = 64
+#: Bits of a float32 that half precision lacks.
+MISSING_BITS = 13
+#: Called with the inputs of a value set.
+Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
+#: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
+SHARED = 3
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class References:
+    """Draws the value sets that kernels are checked on, and computes the expected outputs.
+
+    Every kernel meets sets of its own, always the same. Sets that all kernels of a task share are cached.
+
+    Args:
+        limit_bytes: Size of the cache; by default a sixteenth of the machine's memory, and at least 512 MB.
+        secret: The secret of all kernels; by default that of `secret.secret_for`.
+    """
+
+    def __init__(self, limit_bytes: int | None = None, secret: bytes | None = None) -> None:
+        self._sets: OrderedDict[object, ValueSet] = OrderedDict()
+        self._bytes = 0
+        self._limit = limit_bytes or max(512 << 20, _memory_bytes() // 16)
+        self._lock = Lock()
+        self._secret = secret
+
+    def seeds(self, kernel: Kernel, task: Task) -> Seeds:
+        """Return the seeds of everything that a kernel meets."""
+        return Seeds.of(kernel, task, self._secret)
+
+    def draw(
+        self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, meanwhile: Meanwhile | None = None
+    ) -> ValueSet:
+        """Return the kernel's own value set for one use of it, named by `slot`; see `make` for `meanwhile`."""
+        return make(task, case, kind, self.seeds(kernel, task), slot, meanwhile)
+
+    def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
+        """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""
+        seeds = self.seeds(kernel, task)
+        first = seeds.integer("shared", slot)
+        numbers = [(first + step) % SHARED for step in range(count)]
+        return [self._shared(task, case, kind, seeds.shared, f"{slot}{number}") for number in numbers]
+
+    def _shared(self, task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str) -> ValueSet:
+        key = (seeds, case, kind, slot)
+        with self._lock:
+            if key in self._sets:
+                self._sets.move_to_end(key)
+                return self._sets[key]
+        values = make(task, case, kind, seeds, slot)
+        with self._lock:
+            self._keep(key, values)
+        return values
+
+    def _keep(self, key: object, values: ValueSet) -> None:
+        if key not in self._sets:
+            self._sets[key] = values
+            self._bytes += values.nbytes
+        while self._bytes > self._limit and len(self._sets) > 1:
+            self._bytes -= self._sets.popitem(last=False)[1].nbytes
+
+
+def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile: Meanwhile | None = None) -> ValueSet:
+    """Draw a value set, as severe as possible while the reference's own precision can decide it.
+
+    `meanwhile` is called with the inputs before the expected outputs are computed; the last call has those of the set.
+    """
+    for rung in range(RUNGS[kind]):
+        drawn = _draw_set(task, case, kind, rung, seeds, slot, meanwhile)
+        if _is_clear(drawn):
+            return _more_telling(task, drawn, seeds, slot, meanwhile) if kind in TIMED else drawn
+    if kind in ("normal", "mixed") and all(output.undefined <= UNDEFINED for output in drawn.expected):
+        return drawn
+    if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
+        return make(task, case, "normal", seeds, f"{slot} ordinary", meanwhile)
+    raise TaskError(f"{task.id}: the reference disagrees with itself in float64 at case {case.name!r}: mend the task")
+
+
+def _draw_set(
+    task: Task, case: Case, kind: Kind, rung: int, seeds: Seeds, slot: str, meanwhile: Meanwhile | None, again: int = 0
+) -> ValueSet:
+    """Draw one set; those that are drawn again have other parameters."""
+    instance = task.instance(case)
+    rng = seeds.generator("values", case.name, kind, slot, rung, *([again] if again else []))
+    drawn, rows = _draw(task, instance, kind, rung, rng)
+    if again:
+        drawn = tilted(drawn, instance.signature, again // 2, rng)
+    values = with_fixed(instance, drawn)
+    if meanwhile is not None:
+        meanwhile(values)
+    expected = expect(instance, values, integral=kind == "integers", rows=rows)
+    if kind in TIMED and any(output.noisy for output in expected):
+        expected = _without_noise_of_order(instance, values, expected, rows)
+    if kind in TIMED and _hides_precision(instance):
+        shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
+        expected = tuple(map(sharpened, expected, shadows))
+    return ValueSet(case, kind, rung, values, expected)
+
+
+def _without_noise_of_order(
+    instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...], rows: Rows | None
+) -> tuple[Expected, ...]:
+    """Return expected outputs that the order in which the reference adds does not make noisy.
+
+    A kernel that leaves a part of a sum out could hide in this noise. At small sizes noisy sets are drawn again with
+    tamer values instead, because their noise may be that of a formula, such as one that subtracts nearly equal numbers.
+    """
+    with RoundedResults():  # type: ignore[no-untyped-call]
+        rounded = evaluate(instance, values, torch.float64)
+    explained = (
+        expected_from(output.truth, other, spec.dtype, rows)
+        for output, other, spec in zip(expected, rounded, instance.signature.outputs, strict=True)
+    )
+    return tuple(map(with_noise_at_most, expected, evaluate(instance, values, widen=False), explained))
+
+
+def _is_clear(values: ValueSet) -> bool:
+    return all(output.clear for output in values.expected) and not _spreads(values.values, values.expected)
+
+
+def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhile: Meanwhile | None) -> ValueSet:
+    """Return a set itself, or one with other parameters if hardly any of its outputs depends on the arguments.
+
+    Otherwise a kernel that ignores its arguments, such as one that writes the zeros of a ReLU, would be right there.
+    """
+    best, most = values, _telling(task, values)
+    for again in range(1, TRIES):
+        if most >= TELLING:
+            break
+        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again)
+        share = _telling(task, other) if _is_clear(other) else 0.0
+        if share > most:
+            best, most = other, share
+    if meanwhile is not None and best is not values:
+        meanwhile(best.values)
+    return best
+
+
+def _telling(task: Task, values: ValueSet) -> float:
+    position = stressed_input(task.instance(values.case).signature)
+    batch = 0 if position is None or not values.values[position].ndim else len(values.values[position])
+    return min((telling(output, batch) for output in values.expected), default=1.0)
+
+
+def _hides_precision(instance: Instance) -> bool:
+    """Return whether outputs are few beside the inputs of a matrix product: half precision shows hardly in them."""
+    inputs, outputs = (
+        sum(spec.numel for spec in specs) for specs in (instance.signature.inputs, instance.signature.outputs)
+    )
+    return inputs >= INPUTS_PER_OUTPUT * outputs and instance.work() > 2 * (inputs + outputs)
+
+
+def _in_half_precision(array: Array) -> Array:
+    """Return floats rounded to the digits of half precision; their range stays, because a kernel may scale them."""
+    if array.dtype != np.float32:
+        return array
+    bits = array.view(np.uint32) + np.uint32(1 << (MISSING_BITS - 1))
+    return np.asarray((bits & ~np.uint32((1 << MISSING_BITS) - 1)).view(np.float32))
+
+
+def _draw(
+    task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator
+) -> tuple[tuple[Array, ...], Rows | None]:
+    rows: Rows | None = None
+    if kind == "mixed":
+        values, rows = draw_mixed(instance.signature, rung, rng, independent=independent_dimensions(task))
+    else:
+        values = draw(instance.signature, kind, rung, rng)
+    if kind != "integers" and arguments_fade(task):
+        values = _centred(instance.signature, values)
+    return values, rows
+
+
+def _centred(signature: Signature, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return the values with weights of mean zero, and with twice the variance, of which a ReLU leaves half.
+
+    With an offset, which the same layer has everywhere, whole layers behind a ReLU are zero.
+    """
+    return tuple(
+        ((array - array.mean()) * 2**0.5).astype(array.dtype) if is_weight(spec) and array.size else array
+        for spec, array in zip(signature.inputs, values, strict=True)
+    )
+
+
+def is_weight(spec: InputSpec) -> bool:
+    """Return whether an input is the matrix or the filter of a layer."""
+    return spec.origin == "state" and len(spec.shape) > 1 and spec.domain.kind == "real" and "float" in spec.dtype
+
+
+@lru_cache(maxsize=1024)
+def arguments_fade(task: Task) -> bool:
+    """Return whether the outputs of a deep network may not depend on its arguments, because a layer's ReLUs are zero.
+
+    It is tried at the public sizes, with other arguments for the same weights.
+    """
+    instance = task.instance(task.public)
+    specs = instance.signature.inputs
+    if sum(map(is_weight, specs)) < DEEP or any(spec.name.endswith("running_mean") for spec in specs):
+        return False  # normalised activations are never all negative
+    rng = np.random.default_rng(0)
+    for _ in range(FADING_DRAWS):
+        values, others = (with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
+        mixed = tuple(b if spec.origin == "argument" else a for spec, a, b in zip(specs, values, others, strict=True))
+        pairs = zip(evaluate(instance, values), evaluate(instance, mixed), strict=True)
+        if all(_nearly_same(left, right) for left, right in pairs):
+            return True
+    return False
+
+
+def _nearly_same(left: Array, right: Array) -> bool:
+    """Return whether two outputs differ by less than a kernel may err."""
+    if left.dtype.kind != "f":
+        return np.array_equal(left, right)
+    scale = float(np.sqrt(np.mean(np.square(left), where=np.isfinite(left)))) if left.size else 0.0
+    return np.allclose(left, right, rtol=BASE["float32"], atol=BASE["float32"] * scale, equal_nan=True)
+
+
+def _spreads(values: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
+    """Return whether an infinity reaches many outputs: honest kernels that multiply by zero would produce NaN there."""
+    floats = (array for array in values if array.dtype.kind == "f")
+    infinite = sum(int(np.isinf(array).sum()) for array in floats if not is_finite(array))
+    return infinite > 0 and sum(int((~np.isfinite(output.truth)).sum()) for output in expected) > 2 * infinite
