@@ -74,3 +74,18 @@ def test_the_command_counts_a_folder_and_goes_on(tmp_path: Path):
     )
     again = run_script("suite", "coverage", *arguments, "--json")
     assert [row["reason"] for row in json.loads(again.stdout)][1] == "said before"
+
+
+@pytest.mark.slow
+def test_several_workers_say_the_same_as_one(tmp_path: Path):
+    for name in ("1_ReLU", "2_Again"):
+        (tmp_path / f"{name}.py").write_text(GOOD)
+    (tmp_path / "3_Broken.py").write_text("import torch_npu\n")
+    first, second = (
+        json.loads(run_script("suite", "coverage", str(tmp_path), "--every", "2", "--json", *options).stdout)
+        for options in ([], ["--workers", "2"])
+    )
+    assert [(row["file"], row["loads"], row["feasible"]) for row in first] == [
+        (row["file"], row["loads"], row["feasible"]) for row in second
+    ]
+    assert [row["feasible"] for row in first] == [True, None, None]

@@ -7,12 +7,11 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_gym import activity, suites
+from kernel_gym import suites
 from kernel_gym.cli import command_line
 from kernel_gym.cli.command_line import GOES_ON
 from kernel_gym.cli.result_file import append_result, read_results
@@ -54,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     covering.add_argument("--csv", type=Path, metavar="FILE", help="write a row for each file")
     covering.add_argument("--no-verdict", action="store_true", help="write the oracles without judging them")
     covering.add_argument("--every", type=int, default=1, metavar="N", help="judge every N-th file only (default 1)")
+    covering.add_argument(
+        "--workers", type=command_line.count, default=1, help="processes that judge at once (default: %(default)s)"
+    )
     add_policy_argument(covering, "strict")
     for command in (listing, showing, auditing, covering):
         command_line.add_trust_argument(command)
@@ -139,26 +141,22 @@ def _print_audits(audits: Sequence[Audit], as_json: bool) -> int:
 
 def _coverage(arguments: argparse.Namespace) -> int:
     """Print the table of a folder's files; the exit status is 0 whatever becomes of them."""
-    from kernel_gym.experiments.analysis.file_coverage import Coverage, as_csv, as_markdown, cover, problem_files
+    from kernel_gym.experiments.analysis.file_coverage import Coverage, as_csv, as_markdown, cover_all, problem_files
     from kernel_gym.experiments.runs.progress import show_progress
-    from kernel_gym.hardware.ascend_sim.device import AscendSim
-    from kernel_gym.verifier import Verifier
 
     paths = problem_files(arguments.folders)
     if not paths:
         raise TaskError(f"no .py file in {', '.join(str(folder) for folder in arguments.folders)}")
     results = {result.file: result for result in read_results(arguments.out, Coverage)}
-    with ExitStack() as stack:
-        show = stack.enter_context(show_progress("coverage", unit="files"))
-        judge = None if arguments.no_verdict else stack.enter_context(Verifier(AscendSim(), policy=arguments.policy))
-        for number, path in enumerate(paths):
+    rest = [path for path in paths if str(path) not in results]
+    judged = set() if arguments.no_verdict else set(paths[:: arguments.every])
+    with show_progress("coverage", unit="files") as show:
+        show(len(paths) - len(rest), len(paths))
+        done = cover_all(rest, judged, arguments.policy, arguments.workers)
+        for number, result in enumerate(done, len(paths) - len(rest) + 1):
+            results[result.file] = result
+            append_result(arguments.out, asdict(result))
             show(number, len(paths))
-            if str(path) not in results:
-                activity.prepare(str(path))
-                verifier = judge if number % arguments.every == 0 else None
-                results[str(path)] = cover(path, verifier)
-                append_result(arguments.out, asdict(results[str(path)]))
-        show(len(paths), len(paths))
     rows = [results[str(path)] for path in paths]
     if arguments.csv:
         arguments.csv.write_text(as_csv(rows))

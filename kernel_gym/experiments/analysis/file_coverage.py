@@ -5,13 +5,21 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
+from multiprocessing import get_context
 from pathlib import Path
 
+import torch
+
+from kernel_gym import activity
 from kernel_gym.authors.apprentice import Unsupported, oracle
 from kernel_gym.errors import KernelGymError, TaskError
+from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.suites.problem_files import file_order, load_file
+from kernel_gym.verdict import Policy
 from kernel_gym.verifier import Verifier
 
 
@@ -70,6 +78,30 @@ def cover(path: Path, verifier: Verifier | None, trust: bool = False) -> Coverag
         return Coverage(file, group, loads=True, oracle=True, feasible=False, reason=_line(error), flags=flags)
     reason = "" if verdict.feasible else _line(verdict.feedback)
     return Coverage(file, group, True, True, verdict.feasible, verdict.latency_us, reason, flags)
+
+
+def cover_all(paths: Sequence[Path], judged: Collection[Path], policy: Policy, workers: int = 1) -> Iterator[Coverage]:
+    """Yield what becomes of files as they are done; the kernels of those in `judged` get a verdict.
+
+    Several `workers` are processes with a simulator each.
+    """
+    if workers == 1:
+        with ExitStack() as stack:
+            verifier = stack.enter_context(Verifier(AscendSim(), policy=policy)) if judged else None
+            for path in paths:
+                activity.prepare(str(path))
+                yield cover(path, verifier if path in judged else None)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        jobs = [pool.submit(_cover_apart, path, policy if path in judged else None) for path in paths]
+        yield from (done.result() for done in as_completed(jobs))
+
+
+def _cover_apart(path: Path, policy: Policy | None) -> Coverage:
+    if policy is None:
+        return cover(path, None)
+    with Verifier(AscendSim(), policy=policy) as verifier:
+        return cover(path, verifier)
 
 
 def as_csv(results: Sequence[Coverage]) -> str:

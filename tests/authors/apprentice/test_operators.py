@@ -64,7 +64,7 @@ SLOW = {
     "grid_sample": Module(
         "F.grid_sample(x, g, align_corners=False)", IMAGE | {"g": "torch.rand(2, rows, columns, 2) * 2.4 - 1.2"}
     ),
-    "reflection": Module("F.pad(x, (3, 2, 1, 4), mode='reflect')", IMAGE),
+    "reflection": Module("F.pad(x, (3, 2, 1, 4), mode='reflect')", {"x": "torch.rand(2, 3, rows + 4, columns)"}),
     "padding": Module("F.pad(x, (3, -2, 1, 4), value=1.5)", IMAGE),
     "roll": Module("torch.roll(x, shifts=(-2, 3), dims=(2, 3))", IMAGE),
     "chunks": Module("a, b = x.chunk(2, dim=0)\nreturn a * b", {"x": "torch.rand(2 * rows, columns)"}),
@@ -94,7 +94,7 @@ SLOW = {
         {"mean": "nn.Buffer(torch.zeros(3))", "spread": "nn.Buffer(torch.ones(3))"},
     ),
     "a cache": Module(
-        "self.cache[:, 5] = x\nreturn x @ self.cache.T", {"x": "torch.rand(4)"},
+        "self.cache[:, 5] = x\nreturn x @ self.cache", {"x": "torch.rand(4)"},
         {"cache": "nn.Buffer(torch.zeros(4, 16))"},
     ),
     "noise": Module("x + torch.randn_like(x)"),

@@ -69,11 +69,16 @@ def agreeing_plan(task: Task) -> Plan:
     """Return the plan of a task, computed at the public and the hidden cases and compared with the module."""
     plan = lower(task)
     for case in (task.public, *task.hidden):
-        instance = task.instance(case)
-        inputs = instance.own_inputs(1)
-        for actual, expected in zip(plan_outputs(plan, inputs), instance.evaluate(inputs, torch.float64), strict=True):
-            np.testing.assert_allclose(actual, expected.flatten().numpy(), rtol=1e-6, atol=1e-6, err_msg=case.name)
+        agrees(plan, task, case)
     return plan
+
+
+def agrees(plan: Plan, task: Task, case: Case) -> None:
+    """Compare what a plan computes with the module at a case."""
+    instance = task.instance(case)
+    inputs = instance.own_inputs(1)
+    for actual, expected in zip(plan_outputs(plan, inputs), instance.evaluate(inputs, torch.float64), strict=True):
+        np.testing.assert_allclose(actual, expected.flatten().numpy(), rtol=1e-6, atol=1e-6, err_msg=case.name)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +160,26 @@ def test_a_number_that_is_a_size_follows_that_size() -> None:
     sizes.atom("x.shape[0]", 2)
     groups = sizes.atom("x.shape[1]", 3)
     assert sized_whole(sizes, 3, [2], [{"x.shape[0]": 3, "x.shape[1]": 2}]) == groups
+
+
+@pytest.mark.parametrize("shift", [-2, 3])
+def test_a_shift_of_a_roll_is_taken_modulo_the_size(shift: int) -> None:
+    """Torch adds the remainder of the shift, which is another number where the size is smaller than the shift."""
+    sizes = Sizes()
+    height = sizes.atom("x.shape[0]", 8)
+    others = [11, 1, 64]
+    start = sized_whole(sizes, -shift % 8, [-shift % n for n in others], [{"x.shape[0]": n} for n in others])
+    assert start is not None
+    assert [start.subs(height, n) for n in range(1, 9)] == [-shift % n for n in range(1, 9)]
+
+
+@pytest.mark.parametrize("hidden", [(11, 83), (1, 83)])
+def test_a_roll_holds_at_sizes_below_its_shift(hidden: tuple[int, int]) -> None:
+    """Whether the cases of the task have such a size or not."""
+    roll = "torch.roll(x, shifts=(-2, 3), dims=(0, 1))"
+    plan = lower(made(roll, public=(8, 64), hidden=hidden, timing=(64, 256)))
+    small = made(roll, public=(8, 64), hidden=(1, 2), timing=(64, 256))
+    agrees(plan, small, small.hidden[0])
 
 
 @pytest.mark.parametrize(

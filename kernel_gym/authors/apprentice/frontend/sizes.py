@@ -230,7 +230,17 @@ def _step_to(numbers: Sequence[int], places: Sequence[int]) -> Callable[[Size], 
     for factor in (*exact, *range(2, 17)):
         if step := _step_by(factor, pairs):
             return step
-    return next((step for block in BLOCKS if (step := _rest_of(block, pairs))), None)
+    by_blocks = next((step for block in BLOCKS if (step := _rest_of(block, pairs))), None)
+    return by_blocks or _rest_by_size(numbers[0], pairs) or _rest_by_size(shift, pairs)
+
+
+def _rest_by_size(number: int, pairs: Sequence[tuple[int, int]]) -> Callable[[Size], Size] | None:
+    """Return the step that takes a fixed number modulo the size, as a roll does; None if it does not fit."""
+    if any(place < 1 or rest != number % place for rest, place in pairs):
+        return None
+    if number < 0:
+        return lambda size: sympy.floor((size - number - 1) / size) * size + number
+    return lambda size: number - sympy.floor(number / size) * size
 
 
 def _rest_of(block: int, pairs: Sequence[tuple[int, int]]) -> Callable[[Size], Size] | None:

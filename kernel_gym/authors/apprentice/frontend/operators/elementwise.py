@@ -133,7 +133,20 @@ def _remainder(plan: PlanBuilder, x: Value, divisor: Value | float) -> Value:
 
 @handles("fmod.Tensor", "fmod.Scalar")
 def _fmod(plan: PlanBuilder, x: Value, divisor: Value | float) -> Value:
-    return _rest(plan, x, divisor, "trunc") if _is_whole(x) else apply(plan, "fmod", x, divisor)
+    if not _is_whole(x):
+        return apply(plan, "fmod", x, divisor)
+    return _rest(plan, x, divisor, "floor" if _is_rolled(x, divisor) else "trunc")
+
+
+def _is_rolled(x: Value, divisor: Value | float) -> bool:
+    """Return whether a value is the positions of a roll along a size.
+
+    Their start is the size minus the shift. Torch takes it modulo the size, so that it is never negative.
+    """
+    match x:
+        case Map(function="add", arguments=(Position() | Broadcast(argument=Position()), Extent() | Broadcast())):
+            return isinstance(divisor, Extent)
+    return False
 
 
 def _is_whole(value: Value | float) -> bool:
