@@ -302,12 +302,17 @@ class ValueAgent(Agent):
 
     def _keys(self, info: Info) -> list[Row]:
         """Return the table keys of the candidates in the present stage."""
-        stage, task, category = info["stage"], info["task"], info["category"]
-        return [self._key(stage, candidate.id, task, category) for candidate in info["candidates"]]
+        stage, task = info["stage"].value, info["task"]
+        state = self._state(task, info["category"])
+        numbers = [self._numbers.number(task, candidate.item.id) for candidate in info["candidates"]]
+        return [(stage, state, self._same.get(number, number)) for number in numbers]
 
     def _key(self, stage: Stage, item: int, task: str, category: str) -> Row:
-        state = {"item": "", "category": category, "task": task}[self.key]
-        return (stage.value, state, self._representative(self._numbers.number(task, item)))
+        return (stage.value, self._state(task, category), self._representative(self._numbers.number(task, item)))
+
+    def _state(self, task: str, category: str) -> str:
+        """Return the part of a key that is the task's."""
+        return {"item": "", "category": category, "task": task}[self.key]
 
     def _values_of(self, keys: Sequence[Row]) -> list[float]:
         """Return the values of table keys; those of unseen items are `q0`."""

@@ -331,7 +331,12 @@ class Pool:
         return Outcomes(int(uses), total / uses, recent) if uses else _UNUSED
 
     def __iter__(self) -> Any:
-        return iter(self[:])
+        return iter(self._whole)
+
+    @cached_property
+    def _whole(self) -> tuple[Candidate, ...]:
+        # An agent reads all candidates before each of its picks.
+        return self[:]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pool) and tuple(self) == tuple(other)

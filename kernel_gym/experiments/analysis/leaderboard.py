@@ -67,7 +67,7 @@ class _Score(BaseModel):
 class _Result(BaseModel):
     """The file of a result, as anybody may have written it."""
 
-    agent: str = Field(pattern=r"^[\w.:~-]+$")
+    agent: str = Field(pattern=r"^[\w.:~@-]+$")
     options: dict[str, Any]
     scores: dict[str, _Score]
 

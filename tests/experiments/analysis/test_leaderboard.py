@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel_gym import plugins
 from kernel_gym.cli.main import main
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments import splits
@@ -87,6 +88,12 @@ def test_a_file_that_is_no_result_is_refused_in_one_line(tmp_path: Path, change:
     (tmp_path / "result.json").write_text(json.dumps(result))
     with pytest.raises(KernelGymError, match="holds no result"):
         leaderboard.read_result(tmp_path)
+
+
+def test_results_of_all_shipped_agents_are_read(tmp_path: Path) -> None:
+    for name in plugins.names("kernel_gym.agents"):
+        (tmp_path / "result.json").write_text(json.dumps({"agent": name, "options": {}, "scores": {}}))
+        assert leaderboard.read_result(tmp_path)["agent"] == name
 
 
 def test_an_entry_names_no_code_that_a_check_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
