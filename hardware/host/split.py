@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import tree_sitter
-import tree_sitter_cpp
 
+from kernel_gym.hardware.host.cpp_syntax import parse
 from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
 
 ENTRY = "kernel_launch"
@@ -47,7 +47,6 @@ _SCOPES = ("translation_unit", "declaration_list", "namespace_definition", "link
 _CONDITIONALS = ("preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else", "preproc_elifdef")
 _TYPES = ("struct_specifier", "class_specifier", "union_specifier", "enum_specifier", "alias_declaration",
           "type_definition", "concept_definition")  # fmt: skip
-_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 
 @dataclass
@@ -130,7 +129,7 @@ class _Reader:
 
     def items(self) -> list[Item]:
         """Return all items; functions that launch, or call one that does, are marked."""
-        items = list(self._scope(_PARSER.parse(self.text).root_node, ""))
+        items = list(self._scope(parse(self.text), ""))
         marks = [self.tokens[launch.opening].start for launch in launches(self.tokens)]
         for item in items:
             mark = bisect_left(marks, item.start)

@@ -16,6 +16,7 @@ from kernel_gym import activity
 from kernel_gym.errors import BundleError, InfrastructureError
 from kernel_gym.hardware.bundles.call import NO_LAUNCH, NOT_FROM_KERNEL, TORCH_COMPUTES
 from kernel_gym.hardware.device import Build, Clocked, Device, Diagnostic, PackedBuild, Portable
+from kernel_gym.hardware.host.cpp_syntax import Unparsable
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Cheated, Feasible, Gate, Incorrect, Policy, Uncompilable, Verdict
@@ -67,7 +68,10 @@ class Gates:
         A kernel that was compiled on another machine comes with its packed build.
         """
         clock = _Clock(task.id)
-        verdict = self._run_gates(device, kernel, task, clock, packed)
+        try:
+            verdict = self._run_gates(device, kernel, task, clock, packed)
+        except Unparsable as error:
+            verdict = Uncompilable(str(error))
         return replace(
             verdict,
             device=device.name,

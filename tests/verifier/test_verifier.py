@@ -3,6 +3,7 @@
 import pytest
 
 from kernel_gym.errors import ConfigError, DeviceUnavailable, InfrastructureError
+from kernel_gym.hardware.host.cpp_syntax import Unparsable
 from kernel_gym.kernel import Kernel
 from kernel_gym.verdict import GATES, Cheated, Feasible, Incorrect, Uncompilable, Unjudged, from_json
 from kernel_gym.verifier import Inspection, Verifier
@@ -229,6 +230,19 @@ def test_a_text_that_is_too_long_is_not_read(device, relu, python_kernel):
     assert verdict.outcome == "uncompilable"
     assert "more than 1,000,000 characters" in verdict.feedback
     assert device.builds == 0
+
+
+def test_a_text_that_takes_too_long_to_parse_is_uncompilable(relu, python_kernel, make_device):
+    class Parsing(make_device):
+        def fork(self):
+            return Parsing()
+
+        def build(self, kernel, task):
+            raise Unparsable("The text is too far from C++")
+
+    with Verifier(Parsing(), cache=False) as verifier:
+        verdict = verifier.verify(python_kernel(RELU), relu)
+    assert (verdict.outcome, verdict.feedback) == ("uncompilable", "The text is too far from C++")
 
 
 def test_lone_surrogates_do_not_raise(device, relu):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from tree_sitter import Node
 
@@ -27,6 +28,8 @@ _UNSIGNED = frozenset(
 _FLOATING = frozenset({"float", "half", "float32_t"})
 _FLOAT_HEADERS, _MATH_HEADERS = frozenset({"cfloat", "float.h"}), frozenset({"cmath", "math.h"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/"})
+#: Functions inside of functions whose own scopes are looked at; what is deeper counts as part of those around it.
+_NESTED_FUNCTIONS = 4
 _EXPRESSIONS = frozenset(
     {"identifier", "field_expression", "parenthesized_expression", "number_literal", "binary_expression"}
     | {"cast_expression", "call_expression"}
@@ -57,9 +60,10 @@ def findings(source: Source, launches: bool = True) -> Iterator[Finding]:
             yield _BOOK.finding("missing-header", directive.line, included(directive))
     functions = [node for node in syntax.walk(source.tree) if node.type == "function_definition"]
     yield from _entry_points(functions, launches)
-    names = _Names(source.tree, frozenset(included(d) for d in source.directives if d.name == "include"))
+    names = _Names(source, frozenset(included(d) for d in source.directives if d.name == "include"))
     for function in functions:
-        if syntax.is_device_function(function):
+        is_deep = syntax.places(source.tree)[function.id].functions > _NESTED_FUNCTIONS
+        if syntax.is_device_function(function) and not is_deep:
             yield from _Device(function, names).findings()
     for node in syntax.walk(source.tree):
         if node.type == "qualified_identifier":
@@ -74,10 +78,9 @@ def _entry_points(functions: list[Node], launches: bool) -> Iterator[Finding]:
 
 
 def _std(node: Node) -> Iterator[Finding]:
-    written = syntax.text(node).replace(" ", "")
-    match = re.match(r"(?:::)?std::(\w+)", written)
-    if match and match.group(1) not in _BOOK.lists["std_names"]:
-        yield _BOOK.finding("std-name", syntax.line(node), f"std::{match.group(1)}")
+    name = syntax.name_in_std(node)
+    if name and name not in _BOOK.lists["std_names"]:
+        yield _BOOK.finding("std-name", syntax.line(node), f"std::{name}")
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,21 @@ class _Member:
 class _Names:
     """The names that the file declares outside of function bodies: member types, functions, constants."""
 
-    def __init__(self, root: Node, headers: frozenset[str]) -> None:
-        self.root = root
+    def __init__(self, source: Source, headers: frozenset[str]) -> None:
+        self.root, self._parsed = source.tree, source.parsed
         self.headers = headers
-        self.functions = syntax.defined_functions(root)
+        self.functions = syntax.defined_functions(self.root)
+
+    def class_around(self, node: Node) -> str:
+        """Return the name of the class that a declaration or a function is in; empty outside of classes."""
+        around = syntax.places(self.root)[node.id].around
+        return syntax.text(around.child_by_field_name("name")).partition("<")[0] if around else ""
+
+    def excerpt(self, node: Node) -> str:
+        """Return the text of a node, shortened, for a message."""
+        return _short(
+            self._parsed[node.start_byte : min(node.end_byte, node.start_byte + 400)].decode(errors="replace")
+        )
 
     @cached_property
     def classes(self) -> dict[str, dict[str, _Member]]:
@@ -107,7 +121,7 @@ class _Names:
         for node in syntax.walk(self.root):
             if node.type != "field_declaration":
                 continue
-            members = classes.setdefault(_class_around(node), {})
+            members = classes.setdefault(self.class_around(node), {})
             for declarator in syntax.declarators(node):
                 name, plain = syntax.name_of(declarator), _is_plain(declarator) and not _is_fixed(node)
                 member = _Member(_type(node), plain)
@@ -149,18 +163,18 @@ def _is_fixed(node: Node) -> bool:
     return any(syntax.text(c) in ("constexpr", "const", "static") for c in node.children)
 
 
+def _head(node: Node) -> str:
+    """Return the text of a declaration without its values."""
+    children = takewhile(lambda child: child.type != "=", node.children)
+    return "".join(syntax.text(c.child_by_field_name("declarator") or c) for c in children)
+
+
 def _is_plain(declarator: Node) -> bool:
     return declarator.type in ("identifier", "field_identifier")
 
 
 def _type(node: Node) -> str:
     return syntax.text(node.child_by_field_name("type")).replace(" ", "").rpartition("::")[2]
-
-
-def _class_around(node: Node) -> str:
-    """Return the name of the class that a node is in; empty outside of classes."""
-    around = syntax.enclosing(node, "class_specifier", "struct_specifier", "union_specifier")
-    return syntax.text(around.child_by_field_name("name")).partition("<")[0] if around else ""
 
 
 class _Device:
@@ -172,7 +186,7 @@ class _Device:
         self.types: dict[str, str] = {}
         self.owners: dict[str, str] = {}  # types of variables, and what pointers point to
         scope = syntax.name_of(function.child_by_field_name("declarator")).rpartition("::")[0]
-        self.owner = _class_around(function) or scope.rpartition("::")[2]
+        self.owner = names.class_around(function) or scope.rpartition("::")[2]
         self.in_global_memory: set[str] = set()
         self._kinds: dict[int, str] = {}
         self._members: dict[int, _Member] = {}
@@ -186,7 +200,7 @@ class _Device:
     def _declare(self, node: Node) -> None:
         for declarator in syntax.declarators(node):
             name = syntax.name_of(declarator)
-            if _type(node) == "GM_ADDR" or "_Nonnull" in syntax.text(node).partition("=")[0]:
+            if _type(node) == "GM_ADDR" or "_Nonnull" in _head(node):
                 self.in_global_memory.add(name)
             plain = _is_plain(declarator) or declarator.type == "reference_declarator"
             is_fixed = _is_fixed(node) and node.type == "declaration"
@@ -218,7 +232,7 @@ class _Device:
         elif node.type == "init_declarator" and node.parent is not None and _declares_number(node, node.parent):
             kinds = {_kind(_type(node.parent)), self._operand(node, "value")}
         if kinds == {"float", "unsigned"}:
-            yield _BOOK.finding("float-unsigned", syntax.line(node), _short(syntax.text(node)))
+            yield _BOOK.finding("float-unsigned", syntax.line(node), self.names.excerpt(node))
 
     def _operand(self, node: Node, field: str) -> str:
         operand = node.child_by_field_name(field)
@@ -271,8 +285,8 @@ class _Device:
         value = cast.value
         while value.type in ("parenthesized_expression", "binary_expression") and value.named_children:
             value = value.named_children[0]
-        if syntax.text(value) in self.in_global_memory:
-            yield _BOOK.finding("missing-gm", syntax.line(node), _short(syntax.text(node)))
+        if value.type == "identifier" and syntax.text(value) in self.in_global_memory:
+            yield _BOOK.finding("missing-gm", syntax.line(node), self.names.excerpt(node))
 
     def _name(self, node: Node) -> Iterator[Finding]:
         name = syntax.text(node)

@@ -9,7 +9,7 @@ Mere mistakes (an unknown function, a missing header) are left to the compile ga
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tree_sitter import Node
@@ -18,7 +18,15 @@ from kernel_gym.hardware.host.compiler import SOURCE
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.rules import Finding, RuleBook
 from kernel_gym.verifier.screening import syntax
-from kernel_gym.verifier.screening.source import Directive, Macro, Source, Token, Unreadable, read_preprocessed
+from kernel_gym.verifier.screening.source import (
+    Directive,
+    Macro,
+    Source,
+    Token,
+    Unreadable,
+    closing_brackets,
+    read_preprocessed,
+)
 
 _GNU_ATTRIBUTE = ("__attribute__", "__attribute")
 _OPENING = {")": "(", "]": "["}
@@ -197,30 +205,34 @@ def _is_known(book: RuleBook, name: str) -> bool:
 def _attributes(book: RuleBook, source: Source) -> Iterator[Finding]:
     """Find attributes that are not allowed: every name of every list, also in the bodies of macros."""
     for tokens in (source.expanded, *(macro.body for macro in source.macros)):
+        closings = closing_brackets(tokens)
         for index, (first, second) in enumerate(pairwise(tokens)):
             if first.text == second.text == "[":
-                yield from _attribute_list(book, tokens, index, "]")
+                yield from _attribute_list(book, tokens, index, "]", closings)
             elif first.text in _GNU_ATTRIBUTE:
-                yield from _attribute_list(book, tokens, index + 1, ")")
+                yield from _attribute_list(book, tokens, index + 1, ")", closings)
         if tokens and tokens[-1].text in _GNU_ATTRIBUTE:
             yield book.finding("attribute", tokens[-1].line, tokens[-1].text)
 
 
-def _attribute_list(book: RuleBook, tokens: Sequence[Token], begin: int, closing: str) -> Iterator[Finding]:
+def _attribute_list(
+    book: RuleBook, tokens: Sequence[Token], begin: int, closing: str, closings: Mapping[int, int]
+) -> Iterator[Finding]:
     """Check the list that begins with two brackets at `begin`: names, scopes (`gnu::`), arguments in parentheses.
 
-    Only names outside of arguments count. A scope is a name, too: `gnu` is allowed and the name behind it decides.
+    Only names outside of arguments count: what brackets enclose is passed over. A scope is a name, too: `gnu` is
+    allowed and the name behind it decides.
     """
-    line, depth, index = tokens[begin].line, 0, begin + 2
-    well_formed = len(tokens) > begin + 1 and tokens[begin].text == tokens[begin + 1].text == _OPENING[closing]
-    while well_formed and index < len(tokens) and not (depth == 0 and tokens[index].text == closing):
+    line, index = tokens[begin].line, begin + 2
+    end = closings.get(begin + 1, -1)
+    brackets = [tokens[place].text for place in (begin, begin + 1, end, end + 1) if 0 <= place < len(tokens)]
+    while index < end:
         token = tokens[index]
-        depth += (token.text in "([{") - (token.text in ")]}")
         allowed = token.text in (",", "::", ":", "using") or _bare(token.text) in book.lists["attributes"]
-        if depth == 0 and token.text not in (")", "]", "}") and not allowed:
+        if index not in closings and not allowed:
             yield book.finding("attribute", line, token.text)
-        index += 1
-    if not well_formed or index + 1 >= len(tokens) or tokens[index + 1].text != closing:
+        index = closings.get(index, index) + 1
+    if brackets != [_OPENING[closing], _OPENING[closing], closing, closing]:
         yield book.finding("attribute", line, tokens[begin].text)
 
 
@@ -232,40 +244,43 @@ def _bare(name: str) -> str:
 def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
     names = syntax.defined_functions(source.tree)
     mutable = any(syntax.is_mutable_member(node) for node in syntax.walk(source.tree))
+    places = syntax.places(source.tree)
     for node in syntax.walk(source.tree):
         match node.type:
             case "declaration" | "field_declaration":
-                yield from _declaration(book, node, names, mutable)
+                yield from _declaration(book, node, places[node.id], names, mutable)
             case "function_definition":
-                yield from _definition(book, node)
+                yield from _definition(book, node, places[node.id])
             case "call_expression":
                 yield from _call(book, node, names)
-                yield from _cast(book, node, names)
+                yield from _cast(book, node, source.tree, names)
             case "cast_expression":
-                yield from _cast(book, node, names)
+                yield from _cast(book, node, source.tree, names)
             case "qualified_identifier":
                 yield from _qualified(book, node)
 
 
-def _declaration(book: RuleBook, node: Node, names: frozenset[str], mutable: bool) -> Iterator[Finding]:
+def _declaration(
+    book: RuleBook, node: Node, place: syntax.Place, names: frozenset[str], mutable: bool
+) -> Iterator[Finding]:
     """Check one declaration; `mutable` says that the file has a class of which even a constant can be written."""
-    line, text = syntax.line(node), syntax.text(node)
+    line = syntax.line(node)
     storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
     prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
-    if prototypes and not syntax.is_within(node, "compound_statement"):
+    if prototypes and not place.in_block:
         for name in prototypes:
             if name not in names:
-                yield book.finding("extern-declaration", line, text)
+                yield book.finding("extern-declaration", line, syntax.text(node))
     elif "extern" in storage:
-        yield book.finding("extern-declaration", line, text)
-    elif not prototypes and syntax.is_lasting(node, storage) and not syntax.is_constant(node, mutable):
-        yield book.finding("mutable-global", line, text)
+        yield book.finding("extern-declaration", line, syntax.text(node))
+    elif not prototypes and syntax.is_lasting(node, storage, place) and not syntax.is_constant(node, mutable):
+        yield book.finding("mutable-global", line, syntax.text(node))
 
 
-def _definition(book: RuleBook, node: Node) -> Iterator[Finding]:
+def _definition(book: RuleBook, node: Node, place: syntax.Place) -> Iterator[Finding]:
     for name in syntax.declared_functions(node):
         taken = book.lists["reserved_definitions"] | book.lists["host_functions"]
-        if name in taken and syntax.is_within(node, "linkage_specification"):
+        if name in taken and place.in_linkage:
             yield book.finding("reserved-definition", syntax.line(node), name)
         if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
             "new",
@@ -283,13 +298,12 @@ def _call(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding
 
 
 def _qualified(book: RuleBook, node: Node) -> Iterator[Finding]:
-    scope, _, name = syntax.text(node).replace(" ", "").partition("::")
-    first = re.split(r"[<:(]", name.removeprefix("::"))[0]
-    if scope == "std" and first in book.lists["host_std"]:
-        yield book.finding("host-function", syntax.line(node), f"std::{first}")
+    name = syntax.name_in_std(node)
+    if name in book.lists["host_std"]:
+        yield book.finding("host-function", syntax.line(node), f"std::{name}")
 
 
-def _cast(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
+def _cast(book: RuleBook, node: Node, root: Node, names: frozenset[str]) -> Iterator[Finding]:
     cast = syntax.as_cast(node)
-    if cast and syntax.is_plain_pointer(cast.type) and syntax.is_number_or_code(cast.value, names):
+    if cast and syntax.is_plain_pointer(cast.type) and cast.value.id in syntax.numbers_and_code(root, names):
         yield book.finding("forged-pointer", syntax.line(node), syntax.text(node))

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Literal, NamedTuple, TypeAlias, cast
 
-import tree_sitter
-import tree_sitter_cpp
+from tree_sitter import Node
+
+from kernel_gym.hardware.host.cpp_syntax import parse
 
 TokenKind = Literal["name", "number", "string", "char", "punct", "stray"]
 
@@ -173,12 +174,9 @@ class Source:
         return _layout(_without_launches(_rewritten(self.expanded))).encode()
 
     @cached_property
-    def tree(self) -> tree_sitter.Node:
+    def tree(self) -> Node:
         """The root of the syntax tree of the expanded text."""
-        return _PARSER.parse(self.parsed).root_node
-
-
-_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
+        return parse(self.parsed)
 
 
 def read(text: str) -> Source:
@@ -383,19 +381,29 @@ def _by_parameter(parameters: tuple[str, ...], arguments: list[list[_Waiting]]) 
     return named
 
 
+def closing_brackets(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return the place of the bracket that closes each opening one; one that is never closed is left out."""
+    closings, waiting = dict[int, int](), list[int]()
+    for index, token in enumerate(tokens):
+        if token.text in ("(", "[", "{"):
+            waiting.append(index)
+        elif token.text in (")", "]", "}") and waiting:
+            closings[waiting.pop()] = index
+    return closings
+
+
 def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yield the tokens with keywords of Ascend C and CUDA replaced by words of the C++ grammar."""
-    skip = 0
-    for index, token in enumerate(tokens):
-        if skip:
-            skip -= 1
-        elif token.text == "extern" and index + 1 < len(tokens) and tokens[index + 1].text == "__shared__":
+    closings = closing_brackets(tokens)
+    rest = iter(enumerate(tokens))
+    for index, token in rest:
+        if token.text == "extern" and index + 1 < len(tokens) and tokens[index + 1].text == "__shared__":
             continue
-        elif token.kind == "name" and token.text in REWRITTEN:
+        if token.kind == "name" and token.text in REWRITTEN:
             if REWRITTEN[token.text]:
                 yield token._replace(text=REWRITTEN[token.text])
-            if token.text in WITH_ARGUMENT and index + 1 < len(tokens) and tokens[index + 1].text == "(":
-                skip = next((i for i, t in enumerate(tokens[index:]) if t.text == ")"), 0)
+            if token.text in WITH_ARGUMENT and index + 1 in closings and tokens[index + 1].text == "(":
+                next(islice(rest, closings[index + 1] - index - 1, None), None)
         elif token.kind != "stray":
             yield token
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tree_sitter import Node
 
+from kernel_gym.hardware.host.cpp_syntax import Unparsable
 from kernel_gym.verifier.screening.source import DEVICE, ENTRY, SPACE
 
+#: Most levels of a tree; a sum has one for each of its terms. No walk reads a text more often than this.
+MAX_DEPTH = 10_000
 _FUNCTION_LIKE = ("function_definition", "lambda_expression")
 _DECLARATIONS = frozenset(
     {"declaration", "field_declaration", "function_definition", "type_definition", "for_range_loop"}
@@ -19,6 +22,9 @@ _NAMED = frozenset(
     | {"namespace_definition", "namespace_alias_definition", "concept_definition"}
     | {"optional_type_parameter_declaration"}
 )
+#: Nodes whose place is asked for.
+_PLACED = ("declaration", "field_declaration", "function_definition")
+_ARITHMETIC = ("parenthesized_expression", "binary_expression", "unary_expression")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
@@ -43,17 +49,57 @@ def line(node: Node) -> int:
     return node.start_point[0] + 1
 
 
-def is_within(node: Node, kind: str) -> bool:
-    """Return whether a parent is of this kind."""
-    return enclosing(node, kind) is not None
+@dataclass(frozen=True)
+class Place:
+    """Where a declaration or a function stands.
+
+    Args:
+        in_block: Whether it is inside of braces with statements.
+        in_linkage: Whether it is inside of `extern "C"`.
+        is_local: Whether what is nearest around it ends the life of a variable: a block, a class, a loop, a condition.
+        around: The nearest class around it.
+        functions: How many functions are around it.
+    """
+
+    in_block: bool = False
+    in_linkage: bool = False
+    is_local: bool = False
+    around: Node | None = None
+    functions: int = 0
+
+    def within(self, node: Node) -> Place:
+        """Return the place of what is inside of a node."""
+        match node.type:
+            case "compound_statement":
+                return replace(self, in_block=True, is_local=True)
+            case "field_declaration_list" | "for_statement" | "condition_clause":
+                return replace(self, is_local=True)
+            case "linkage_specification":
+                return replace(self, in_linkage=True)
+            case "class_specifier" | "struct_specifier" | "union_specifier":
+                return replace(self, around=node)
+            case "function_definition":
+                return replace(self, functions=self.functions + 1)
+        return self
 
 
-def enclosing(node: Node, *kinds: str) -> Node | None:
-    """Return the nearest parent of one of these kinds."""
-    parent = node.parent
-    while parent is not None and parent.type not in kinds:
-        parent = parent.parent
-    return parent
+@lru_cache(maxsize=4)
+def places(root: Node) -> dict[int, Place]:
+    """Return the places of all declarations and functions by the ids of their nodes; parents are slow to look up.
+
+    Raises:
+        Unparsable: If the tree is deeper than any kernel's.
+    """
+    by_id, waiting = dict[int, Place](), [(root, Place(), 0)]
+    while waiting:
+        node, place, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise Unparsable(f"The text is nested more than {MAX_DEPTH:,} levels deep: split its expressions")
+        if node.type in _PLACED:
+            by_id[node.id] = place
+        inner = place.within(node)
+        waiting += [(child, inner, depth + 1) for child in node.children]
+    return by_id
 
 
 def declarators(node: Node) -> list[Node]:
@@ -118,14 +164,11 @@ def declared_names(root: Node) -> frozenset[str]:
     return frozenset(names)
 
 
-def is_lasting(node: Node, storage: set[str]) -> bool:
+def is_lasting(node: Node, storage: set[str], place: Place) -> bool:
     """Return True for variables that outlive a call: globals, statics, static members."""
     if not declarators(node):
         return False
-    if "static" in storage:
-        return True
-    owner = enclosing(node, "compound_statement", "field_declaration_list", "for_statement", "condition_clause")
-    return owner is None and node.type == "declaration"
+    return "static" in storage or (node.type == "declaration" and not place.is_local)
 
 
 def is_mutable_member(node: Node) -> bool:
@@ -155,10 +198,28 @@ def is_constant(node: Node, mutable: bool = False) -> bool:
 def callee(node: Node) -> str:
     """Return the unqualified name of a called function; empty for member calls and namespaces other than `std`."""
     function = node.child_by_field_name("function")
-    written = text(function).replace(" ", "")
-    if function is None or function.type not in ("identifier", "qualified_identifier", "template_function"):
+    while function is not None and function.type == "qualified_identifier":
+        scope = function.child_by_field_name("scope")
+        if scope is not None and not _is_std(scope):
+            return ""
+        function = function.child_by_field_name("name")
+    if function is None or function.type not in ("identifier", "template_function"):
         return ""
-    return written.removeprefix("::").removeprefix("std::").partition("<")[0]
+    return text(function.child_by_field_name("name") or function)
+
+
+def name_in_std(node: Node) -> str:
+    """Return the name behind `std::` of a qualified name that begins with it; empty for others."""
+    scope, name = node.child_by_field_name("scope"), node.child_by_field_name("name")
+    if scope is None or not _is_std(scope):
+        return ""
+    while name is not None and (inner := name.child_by_field_name("scope") or name.child_by_field_name("name")):
+        name = inner
+    return text(name)
+
+
+def _is_std(scope: Node) -> bool:
+    return scope.type == "namespace_identifier" and text(scope) == "std"
 
 
 @dataclass(frozen=True)
@@ -193,20 +254,17 @@ def is_plain_pointer(target: Node) -> bool:
     return "*" in written and SPACE not in written
 
 
-def is_number_or_code(value: Node, functions: frozenset[str]) -> bool:
-    """Return True for number literals and addresses of the file's functions, also in arithmetic."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        cast = as_cast(value)
-        if value.type in ("parenthesized_expression", "binary_expression", "unary_expression"):
-            operands = value.named_children
-        else:
-            operands = [cast.value] if cast is not None else []
-        if not operands and not _is_number_or_function(value, functions):
-            return False
-        waiting += operands
-    return True
+@lru_cache(maxsize=4)
+def numbers_and_code(root: Node, functions: frozenset[str]) -> frozenset[int]:
+    """Return the ids of all number literals and addresses of the file's functions, also in arithmetic."""
+    ids: set[int] = set()
+    for node in reversed(walk(root)):  # operands first
+        operands = node.named_children if node.type in _ARITHMETIC else []
+        if (cast := as_cast(node)) is not None:
+            operands = [cast.value]
+        if all(operand.id in ids for operand in operands) if operands else _is_number_or_function(node, functions):
+            ids.add(node.id)
+    return frozenset(ids)
 
 
 def _is_number_or_function(value: Node, functions: frozenset[str]) -> bool:

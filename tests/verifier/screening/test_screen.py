@@ -1,12 +1,14 @@
 """The source screen and the dialect: what is refused, with which rule, and above all what is not."""
 
 import re
+import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from repository import ROOT
 
+from kernel_gym.hardware.host import cpp_syntax
 from kernel_gym.hardware.host.ascend_launches import rewrite
 from kernel_gym.verifier import rules
 from kernel_gym.verifier.screening import dialect
@@ -259,6 +261,73 @@ def test_unclosed_text_is_read_once(opening):
     source = read(RELU + opening * 100_000)
     assert source.tokens[: len(read(RELU).tokens)] == read(RELU).tokens
     assert rewrite(RELU + opening * 100_000).endswith(opening)
+
+
+#: Texts of n nested or chained parts. Before they were read once, the first took 38 s for n = 2,000, the third more
+#: than a minute; all of them are short enough for the limits on depth.
+NESTED = {
+    "attributes": lambda n: "[" * n + "]" * n,
+    "arguments of attributes": lambda n: "__attribute__((aligned(" * n + ")))" * n,
+    "prototypes in namespaces": lambda n: "int f() {}" + "namespace a { int f();" * n + "}" * n,
+    "prototypes in conditions": lambda n: "int f() { if (int f(); 1);" + "else if (int f(); 1);" * n + "}",
+    "launch bounds": lambda n: "__launch_bounds__(" * 5 * n,
+    "methods in methods": lambda n: "struct { __aicore__ void f() {" * (n // 2) + "} };" * (n // 2),
+    "casts": lambda n: "void f() { g(" + "(char *)" * n + "a); }",
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_the_work_on_a_text_grows_with_its_length(name):
+    """Counts the nodes and tokens that are looked at: doubling a text may double them, not more."""
+    first, second = (_work(NESTED[name](n)) for n in (200, 400))
+    assert second < 2.5 * first
+
+
+def _work(text):
+    """Return how many lines of the screening package run for a text."""
+    lines = 0
+
+    def trace(frame, event, _):
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    def begin(frame, event, argument):
+        return trace(frame, event, argument) if "screening" in frame.f_code.co_filename else None
+
+    sys.settrace(begin)
+    try:
+        source = read(text)
+        screen(source, compiled=True)
+        dialect.lint(source)
+    finally:
+        sys.settrace(None)
+    return lines
+
+
+@pytest.mark.parametrize("unit", ["a ~ ", ".5 ", "x < "])
+def test_a_text_that_is_no_cpp_is_refused_in_time(unit, monkeypatch):
+    """The parser's recovery from errors would take minutes to hours for these."""
+    monkeypatch.setattr(cpp_syntax, "SECONDS", 0.05)
+    monkeypatch.setattr(cpp_syntax, "SECONDS_PER_BYTE", 0.0)
+    with pytest.raises(cpp_syntax.Unparsable, match="too far from C\\+\\+"):
+        cpp_syntax.parse(unit.encode() * 200_000)
+
+
+def test_a_long_text_of_cpp_is_parsed_like_a_short_one():
+    text = RELU + "int f(int a) { return a; }\n" * 2000
+    assert len(text) > cpp_syntax.SHORT
+    assert not read(text).tree.has_error
+    assert screen(read(text)) is None
+
+
+def test_a_tree_deeper_than_any_kernels_is_refused():
+    with pytest.raises(cpp_syntax.Unparsable, match="levels deep"):
+        screen(read(in_compute(f"int x = {'1 + ' * 12_000} 1;")))
+
+
+def test_the_argument_of_launch_bounds_may_have_parentheses():
+    assert not read("__global__ void __launch_bounds__((128 + 128), (2)) k(int *p) { *p = 1; }").tree.has_error
 
 
 def test_macros_inside_macros_end():
