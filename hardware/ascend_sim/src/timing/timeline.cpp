@@ -217,13 +217,14 @@ void Timeline::copy(Core &at, const Instr &instr, bool write) {
         const Ticks out = (instr.pipe == ASC_FIX ? at.fix : at.write).of(found.hit + found.miss + extra);
         time += instr.atomic ? out * at.atomic / CYCLE : out;
     } else {
+        at.from_l2 += at.l2.of(found.hit);
         time += at.l2.of(found.hit) + hbm_read(at, instr, found.miss + extra);
         shared = std::max<Ticks>(0, at.hbm.of(found.miss + extra) - at.l2.of(found.miss + extra));
     }
     at.work[instr.pipe] += time - shared;
     const Ticks hbm = at.share.of(write ? 0 : found.miss) + at.share.of(found.written_back) * hbm_write_ / CYCLE;
-    if (at.share.scaled >= at.hbm.scaled) at.hbm_time += hbm;
     const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
+    if (at.share.scaled >= at.hbm.scaled) transfer(at, hbm, through);
     Ticks begun = start;
     if (!write && start > at.pipe[instr.pipe].free) {  // an idle pipe waits until the core's writes leave it the path
         begun = through - time;
@@ -290,9 +291,9 @@ void Timeline::matmul(Core &at, const Instr &instr) {
     Touch stored;
     touch_rows(at, instr.matrix[2], true, stored);
     at.work[instr.pipe] += costs_.matmul_time(cost);
+    at.from_l2 += costs_.matmul_time(cost);
     const Ticks fetching = std::max<Ticks>(0, at.cube_hbm.of(found.miss) - at.cube_l2.of(found.miss));
     cost.mte2 += fetching;
-    at.hbm_time += fetching;
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
     at.totals.busy[ASC_MTE1] += cost.mte1;
     at.totals.busy[ASC_MTE2] += cost.mte2;
@@ -302,6 +303,7 @@ void Timeline::matmul(Core &at, const Instr &instr) {
     at.totals.l2_read += cost.read - std::min(cost.read, found.miss);
     at.totals.l2_write += cost.written;
     const Ticks end = at.cube->book(start, costs_.matmul_time(cost));
+    transfer(at, fetching, end);
     run(at, instr, std::max(start, end - cost.mac), end, end);
     at.pipe[instr.pipe].free = end;
 }

@@ -51,10 +51,19 @@ private:
         Ticks time = 0;
         uint8_t pipe = ASC_S;
     };
+    // Transfers that the other cores slow down: their time, and the sum of its products with the time in the phase at
+    // which each transfer ends, in square cycles.
+    struct Traffic {
+        Ticks time = 0, moment = 0;
+        void add(const Traffic &other) { time += other.time, moment += other.moment; }
+        // When it ends, if it is spread evenly: twice its mean time.
+        Ticks until() const { return time < CYCLE ? 0 : 2 * CYCLE * (moment / (time / CYCLE)); }
+    };
     // A physical core: when it has finished its blocks, how much of that time depends on the other cores, and what its
     // blocks have filled of L2.
     struct Place {
-        Ticks free = 0, hbm = 0, for_others = 0, work = 0;
+        Ticks free = 0, for_others = 0, from_l2 = 0, work = 0;
+        Traffic hbm = {};
         uint64_t filled = 0, dirty = 0;
     };
     // A finished block: where it ran, and the time it loses for each byte that comes from HBM instead of L2.
@@ -62,8 +71,12 @@ private:
         uint32_t place = 0;
         Rate loss;
     };
-    // What a core did in a phase, which ends at a SyncAll or with the launch.
-    struct Span { Ticks time, hbm, work; };
+    // What a core did in a phase, which ends at a SyncAll or with the launch. `for_others`: what it lost by fetching bytes
+    // to L2 that other cores read there; `from_l2`: its own reads from there.
+    struct Span {
+        Ticks time, work, from_l2, for_others;
+        Traffic hbm;
+    };
     struct Arrival {
         uint32_t block;
         Span span;
@@ -93,7 +106,7 @@ private:
     Core &core(uint32_t block);
     void share_memory(Core &core);
     Ticks settle(std::vector<Span> spans) const;
-    static Span refunded(Span span, Ticks for_others);
+    void transfer(Core &core, Ticks time, Ticks end) const;
     static Rate loss(const Core &core, Ticks span);
     void end_phase(const Meeting &meeting);
     void release_sync(Core &core);

@@ -28,7 +28,8 @@ struct Timeline::Core {
         block = number;
         place = physical;
         began = since = clock = time;
-        arrived = hbm_time = loaded = copied = 0;
+        arrived = loaded = copied = from_l2 = 0;
+        traffic = Traffic{};
         page = ~0ull;
         std::fill(std::begin(work), std::end(work), 0);
         waiting = false;
@@ -63,7 +64,8 @@ struct Timeline::Core {
     Ticks shared = 0, contended = 0, atomic = CYCLE;
     Ticks loaded = 0;            // when what the scalar unit read last has arrived
     uint64_t page = ~0ull;       // the page of global memory that the last copy in ended in
-    Ticks hbm_time = 0;          // transfers that the other cores slow down
+    Traffic traffic;             // in this phase, with HBM
+    Ticks from_l2 = 0;           // reads in this phase
     Ticks work[ASC_PIPES] = {};  // what each pipe needs at least, whatever the other cores do
     Way way;
     Way *cube = nullptr;

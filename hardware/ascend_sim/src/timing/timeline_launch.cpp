@@ -38,7 +38,7 @@ void Timeline::end_launch() {
     std::vector<Span> spans;
     for (const Place &place : launch_.places) {
         const Ticks span = std::max<Ticks>(0, place.free - launch_.since);
-        spans.push_back(refunded({span, place.hbm, place.work}, place.for_others));
+        spans.push_back({span, place.work, place.from_l2, place.for_others, place.hbm});
     }
     const Ticks longest = launch_.since - launch_.began - launch_.saved + settle(std::move(spans));
     now_ = launch_.began + longest;
@@ -50,29 +50,41 @@ void Timeline::end_launch() {
     l2_.end_launch(filled);
 }
 
-// Cores were timed one after another, so bytes charged to the core that was timed first were really fetched in part by
-// each of their readers: the other readers' part is subtracted.
-Timeline::Span Timeline::refunded(Span span, Ticks for_others) {
-    span.time = std::max(std::min(span.work, span.time), span.time - for_others);
-    return span;
+void Timeline::transfer(Core &at, Ticks time, Ticks end) const {
+    at.traffic.add({time, time * ((end - launch_.since) / CYCLE) / CYCLE});
 }
 
-// The duration of a phase. Each core was timed with an equal share of HBM; as cores finish, the remaining ones share it.
-// No core takes less time than one of its pipes needs whatever the others do.
+// The duration of a phase. Each core was timed with an equal share of HBM; as cores finish, the remaining ones share it,
+// which shortens what they still transfer. No core takes less time than one of its pipes needs whatever the others do.
+//
+// Cores were timed one after another, so bytes charged to the core that was timed first were really fetched in part by
+// each of their readers: the other readers' part is subtracted. These take it over while they read from L2, so all cores
+// together need what they needed before, but for that time.
 Ticks Timeline::settle(std::vector<Span> spans) const {
+    Ticks longest = 0;
+    for (Span &span : spans) {
+        longest += std::max<Ticks>(0, span.time - span.from_l2) / static_cast<Ticks>(spans.size());
+        span.time = std::max(std::min(span.work, span.time), span.time - span.for_others);
+    }
     std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
-    const int64_t all = rate(std::min(core, total / static_cast<double>(spans.size()))).scaled;
-    Ticks longest = 0, before = 0, saved = 0;  // saved: what a core that does nothing but transfers would have gained
-    for (size_t done = 0; done < spans.size(); ++done) {
-        const Span &span = spans[done];
-        if (span.time == 0) continue;
-        const int64_t left = rate(std::min(core, total / static_cast<double>(spans.size() - done))).scaled;
-        saved += (span.time - before) * (all - left) / all;
-        before = span.time;
-        const Ticks bound = std::min(span.hbm, span.time) * CYCLE / span.time;  // the bandwidth-bound part of the time
-        longest = std::max({longest, std::min(span.work, span.time), span.time - saved * bound / CYCLE});
+    std::vector<int64_t> rates;  // by how many cores have finished
+    for (size_t left = spans.size(); left > 0; --left)
+        rates.push_back(rate(std::min(core, total / static_cast<double>(left))).scaled);
+    const auto saved = [&](Ticks time) {  // what a core that does nothing but transfers until then would have gained
+        Ticks sum = 0, before = 0;
+        for (size_t done = 0; done < spans.size() && before < time; ++done) {
+            const Ticks end = std::min(spans[done].time, time);
+            sum += (end - before) * (rates[0] - rates[done]) / rates[0];
+            before = end;
+        }
+        return sum;
+    };
+    for (const Span &span : spans) {
+        const Ticks until = std::min(span.time, span.hbm.until());
+        const Ticks bound = until ? std::min(span.hbm.time, until) * CYCLE / until : 0;  // the bandwidth-bound part
+        longest = std::max({longest, std::min(span.work, span.time), span.time - saved(until) * bound / CYCLE});
     }
     return longest;
 }
@@ -126,7 +138,8 @@ void Timeline::end_core(Core &at) {
     const Ticks end = at.drained(), span = end - at.began;
     Place &place = launch_.places[at.place];
     place.free = std::max(place.free, end);
-    place.hbm += at.hbm_time;
+    place.hbm.add(at.traffic);
+    place.from_l2 += at.from_l2;
     place.work += *std::max_element(at.work, at.work + ASC_PIPES);
     if (at.block >= launch_.ended.size()) launch_.ended.resize(at.block + 1u);
     launch_.ended[at.block] = {at.place, loss(at, end - at.since)};
@@ -157,15 +170,17 @@ void Timeline::sync_all(Core &at) {
     meeting.last = std::max(meeting.last, at.arrived);
     const Ticks span = at.arrived - at.since;
     const Ticks work = *std::max_element(at.work, at.work + ASC_PIPES);
-    meeting.cores.push_back({at.block, {span, at.hbm_time, work}, loss(at, span)});
+    meeting.cores.push_back({at.block, {span, work, at.from_l2, 0, at.traffic}, loss(at, span)});
     at.waiting = true;
 }
 
 // What a phase is shorter than its slowest core's clock says is subtracted from the launch; the clocks run on.
 void Timeline::end_phase(const Meeting &meeting) {
     std::vector<Span> spans;
-    for (const Arrival &core : meeting.cores)
-        spans.push_back(refunded(core.span, core.loss.of(l2_.fetched_for_others(core.block))));
+    for (const Arrival &core : meeting.cores) {
+        spans.push_back(core.span);
+        spans.back().for_others = core.loss.of(l2_.fetched_for_others(core.block));
+    }
     launch_.saved += meeting.last - launch_.since - settle(std::move(spans));
     launch_.since = meeting.last + sync_;
     l2_.begin_phase();
@@ -180,7 +195,8 @@ void Timeline::release_sync(Core &at) {
     at.totals.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
     at.clock = at.since = go;
     at.copied = at.totals.busy[ASC_MTE2];
-    at.hbm_time = 0;
+    at.traffic = Traffic{};
+    at.from_l2 = 0;
     std::fill(std::begin(at.work), std::end(at.work), 0);
     for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
     at.waiting = false;

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from timeline_driver import ALL, V, X, copy_in, copy_out, latency, launch, time, vector
+from timeline_driver import ALL, V, X, Y, copy_in, copy_out, latency, launch, time, vector
 
 from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -233,3 +233,39 @@ def test_a_barrier_covers_copies_out() -> None:
     copies = [copy_out(X + i * 65536, 65536) for i in range(4)]
     after = [f"barrier pipe={ALL}", f"vector pipe={V} op=0 repeats=64"]
     assert latency(launch([[*copies, *after]])) > latency(launch([copies]))
+
+
+# ---- bytes of several cores ------------------------------------------------------------------------------------------
+
+CORES, TILE, TILES = 48, 32768, 32
+
+
+def reading(core: int) -> list[str]:
+    return [copy_in(X + (core * TILES + i) * TILE, TILE) for i in range(TILES)]
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_reading_what_another_core_has_fetched_makes_no_launch_shorter(share: float) -> None:
+    honest = latency(launch(map(reading, range(CORES))))
+    more = int(share * TILES)
+    again = latency(launch(reading(core) + reading(core ^ 1)[::-1][:more] for core in range(CORES)))
+    some = latency(launch(reading(core) + (reading(core - 1)[:more] if core % 2 else []) for core in range(CORES)))
+    assert min(again, some) >= honest
+    assert latency(launch([*map(reading, range(CORES)), *(reading(core)[:more] for core in range(CORES))])) >= honest
+
+
+@pytest.mark.parametrize("trickle", [0, 1])
+def test_transfers_of_all_cores_do_not_shorten_what_one_of_them_does_last(trickle: int) -> None:
+    flag = 0xC0000000
+
+    def block(core: int, last: list[str]) -> list[str]:
+        body = [*reading(core), f"barrier pipe={ALL}", f"signal pipe=0 token={flag + core}"]
+        waits = [f"wait pipe=0 token={flag + other}" for other in range(CORES)]
+        return [*body, *waits, *last] if core == CORES - 1 else body
+
+    def us(last: list[str]) -> float:
+        return latency(launch(block(core, last) for core in range(CORES)))
+
+    last = [*([vector(13, 255)] * 50), *([copy_in(Y, 512)] * trickle)]
+    alone = latency(launch([last])) - latency(launch([[]]))
+    assert us(last) - us([]) >= 0.9 * alone
