@@ -13,9 +13,6 @@ import hmac
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
@@ -39,7 +36,7 @@ from kernel_gym.service.messages import (
     TaskText,
     VerifyRequest,
 )
-from kernel_gym.suites.problem_files import load_file
+from kernel_gym.service.problem_tasks import ProblemTasks
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Verdict
 from kernel_gym.verifier import Verifier
@@ -99,6 +96,7 @@ def make_app(
     """
     metrics = Metrics()
     jobs = Jobs(verifier, capacity, share, metrics.done)
+    problem_tasks = ProblemTasks(jobs.place)
     metrics.unfinished.set_function(jobs.unfinished)
 
     @asynccontextmanager
@@ -118,8 +116,18 @@ def make_app(
     @app.post("/verify", responses={202: {"model": JobState}, 404: {"model": Problem}, 409: {"model": Problem}})
     async def verify(body: VerifyRequest, response: Response, client: str = client, wait: Wait = WAIT) -> JobState:
         """Judge a kernel. 200 with the verdict, or 202 with the job if it takes longer than `wait`."""
-        job = await run_in_threadpool(lambda: jobs.submit(_kernel(body), _task(body), client))
+        job = await run_in_threadpool(jobs.submit, _kernel(body), await _task(body, client), client)
         return await _state(job, wait, response)
+
+    async def _task(body: VerifyRequest, client: str) -> Task:
+        """Return the task of a request, and refuse one that differs from the client's."""
+        if body.task_source:
+            task = await problem_tasks.load(body.task_source, client)
+        else:
+            task = await run_in_threadpool(_packaged_task, body.task)
+        if body.task_digest and body.task_digest != task.digest:
+            raise HTTPException(409, f"{body.task}: the service has another version of it than the client")
+        return task
 
     def _kernel(body: VerifyRequest) -> Kernel:
         language = body.language or verifier.device.language
@@ -238,19 +246,11 @@ async def _state(job: Job, wait: float, response: Response) -> JobState:
     if waiting.done():
         return JobState(id=job.id, state="done", verdict=waiting.result().to_json())
     response.status_code = 202
-    return JobState(id=job.id, state="running" if job.future.running() else "queued")
+    return JobState(id=job.id, state="running" if job.running else "queued")
 
 
 def _summary(task: Task) -> dict[str, str]:
     return {"id": task.id, "category": task.category, "description": task.description, "digest": task.digest}
-
-
-def _task(body: VerifyRequest) -> Task:
-    """Return the task of a request, and refuse one that differs from the client's."""
-    task = _task_of_text(body.task_source) if body.task_source else _packaged_task(body.task)
-    if body.task_digest and body.task_digest != task.digest:
-        raise HTTPException(409, f"{body.task}: the service has another version of it than the client")
-    return task
 
 
 def _packaged_task(id: str) -> Task:
@@ -262,12 +262,3 @@ def _packaged_task(id: str) -> Task:
         return suites.find_task(id)
     except TaskError as error:
         raise HTTPException(404, str(error)) from error
-
-
-@lru_cache(maxsize=256)
-def _task_of_text(source: str) -> Task:
-    """Return the task of a problem file's text; its code runs confined, even if this process trusts its own files."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "problem.py"
-        path.write_bytes(source.encode(errors="replace"))  # JSON can hold halves of characters
-        return load_file(path)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import Lock
 
 from kernel_gym.errors import KernelGymError
@@ -38,7 +39,7 @@ class Overloaded(KernelGymError):
         self.client = client
 
 
-@dataclass(frozen=True)
+@dataclass
 class Job:
     """A kernel that is judged, was judged or waits for it.
 
@@ -46,11 +47,30 @@ class Job:
         id: Hash of the kernel, the task and whether the kernel is trusted.
         client: Who asked first.
         future: The verdict to come.
+        begun: The verifier's own future; None until it has taken the kernel.
     """
 
     id: str
     client: str
-    future: Future[Verdict]
+    future: Future[Verdict] = field(default_factory=Future)
+    begun: Future[Verdict] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.begun is not None and self.begun.running()
+
+    def begin(self, begun: Future[Verdict]) -> None:
+        """Take the verifier's answer when it comes."""
+        self.begun = begun
+        begun.add_done_callback(self._end)
+
+    def _end(self, begun: Future[Verdict]) -> None:
+        if begun.cancelled():
+            self.future.cancel()
+        elif (error := begun.exception()) is not None:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(begun.result())
 
     @property
     def unfinished(self) -> bool:
@@ -80,6 +100,7 @@ class Jobs:
         self.verifier, self.capacity, self.share = verifier, capacity, share
         self._done = done
         self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._places = Counter[str]()
         self._lock = Lock()
 
     def submit(self, kernel: Kernel, task: Task, client: str) -> Job:
@@ -90,18 +111,39 @@ class Jobs:
             KernelGymError: The verifier does not accept the kernel or the task.
         """
         id = hashlib.sha256(f"{task.digest} {kernel.digest} {kernel.trusted}".encode()).hexdigest()[:32]
+        began = time.monotonic()
         with self._lock:
             job = self._jobs.get(id)
             if job is not None and not job.failed:
                 return job
             self._admit(client)
-            job = Job(id, client, self.verifier.submit(kernel, task))
-            self._jobs[id] = job
+            job = self._jobs[id] = Job(id, client)
             self._jobs.move_to_end(id)
             self._forget()
-        began = time.monotonic()
         job.future.add_done_callback(lambda future: self._report(future, time.monotonic() - began))
+        try:  # without the lock: the verifier may look at the task, whose code may be slow
+            job.begin(self.verifier.submit(kernel, task))
+        except BaseException as error:
+            job.future.set_exception(error)
+            raise
         return job
+
+    @contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """Hold a place in the queue for a request whose task is not known yet.
+
+        Raises:
+            Overloaded: Too many jobs are unfinished.
+        """
+        with self._lock:
+            self._admit(client)
+            self._places[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._places[client] -= 1
+                self._places += Counter()  # drops clients without a place
 
     def find(self, id: str) -> Job | None:
         """Return the job with this id; None if there is none any more."""
@@ -114,10 +156,10 @@ class Jobs:
             return sum(job.unfinished for job in self._jobs.values())
 
     def _admit(self, client: str) -> None:
-        waiting = [job for job in self._jobs.values() if job.unfinished]
-        if len(waiting) >= self.capacity:
-            raise Overloaded(f"the queue is full: {len(waiting)} kernels wait", client=False)
-        if sum(job.client == client for job in waiting) >= self.share:
+        waiting = self._places + Counter(job.client for job in self._jobs.values() if job.unfinished)
+        if waiting.total() >= self.capacity:
+            raise Overloaded(f"the queue is full: {waiting.total()} kernels wait", client=False)
+        if waiting[client] >= self.share:
             raise Overloaded(f"this client has {self.share} kernels in the queue already", client=True)
 
     def _forget(self) -> None:

@@ -12,8 +12,10 @@ import hashlib
 import json
 import os
 import re
+import time
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,11 @@ SMALLEST = 8
 FORM = ("Model", "get_inputs", "get_init_inputs")
 #: Names of constants that are settings of the module, whatever their value.
 SETTINGS = re.compile(r"kernel|stride|padding|dilation|group|num_layers|heads", re.IGNORECASE)
+#: Seconds that the derivation of a file's cases may take in all, and size constants that are looked at.
+DERIVE_SECONDS, MOST_SIZES = 600.0, 200
+#: A prime is looked for near sizes up to this.
+LARGEST_VARIED = 1 << 31
+_COMPOUND = (ast.If, ast.Try, ast.With)
 #: Increased when cases are derived differently, so that cached cases of before are not used.
 VERSION = 4
 
@@ -95,7 +102,7 @@ def load_folder(folder: Path, trust: bool = False) -> tuple[Task, ...]:
 
 def derive(source: str, trust: bool = False) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """Derive cases and flags from a module's text."""
-    original = find_sizes(source)
+    original = dict(islice(find_sizes(source).items(), MOST_SIZES))
     module = _Module(source, trust)
     signature = module.signature(original)
     timing = _shrunk(module, original, TIMING_BYTES)
@@ -140,6 +147,7 @@ class _Module:
         self._source = source
         self._digest = hashlib.sha256(source.encode()).hexdigest()
         self._trust = trust
+        self._deadline = time.monotonic() + DERIVE_SECONDS
 
     def signature(self, sizes: dict[str, int]) -> Signature:
         """Return the signature at these sizes."""
@@ -170,6 +178,8 @@ class _Module:
         return True
 
     def _at(self, case: Case) -> ModuleInstance | ConfinedInstance:
+        if time.monotonic() > self._deadline:
+            raise ProblemFileDied(f"the problem file takes longer than {DERIVE_SECONDS:.0f} s to be tried at its sizes")
         if self._trust:
             from kernel_gym.tasks.instance import ModuleInstance
 
@@ -207,7 +217,8 @@ def _hidden(module: _Module, public: dict[str, int]) -> list[Case]:
     Constants that are equal, such as height and width, differ in the last one if the module works there.
     """
     reference = module.signature(public)
-    free = [name for name in public if _varies(module, public, name, _prime_near(public[name], 0), reference)]
+    varied = [name for name, size in public.items() if size <= LARGEST_VARIED]
+    free = [name for name in varied if _varies(module, public, name, _prime_near(public[name], 0), reference)]
     free = [name for name in free if not _is_loop(module, public, name, reference)]
     together = [{name: _prime_near(public[name], step) for name in free} for step in (0, 1)]
     together.insert(1, _different(together[1]))
@@ -323,13 +334,9 @@ def _defined(statement: ast.stmt) -> list[str]:
             return [item.asname or item.name for item in names]
         case ast.Assign(targets=targets):
             return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
-        case ast.If() | ast.Try() | ast.With():
-            return [
-                name
-                for node in ast.walk(statement)
-                if isinstance(node, ast.stmt) and node is not statement
-                for name in _defined(node)
-            ]
+        case ast.If() | ast.Try() | ast.With():  # walked once, with all that is inside of it
+            inner = (node for node in ast.walk(statement) if isinstance(node, ast.stmt))
+            return [name for node in inner if not isinstance(node, _COMPOUND) for name in _defined(node)]
     return []
 
 

@@ -22,10 +22,12 @@ from kernel_gym.errors import KernelGymError, ProblemFileDied, TaskError
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.messages import BrokenMessage, Request, Response
-from kernel_gym.tasks.specs import Case, Signature
+from kernel_gym.tasks.specs import DTYPES, Case, Signature
 
 #: Seconds that one call may take: to load the file and look at it, and to evaluate it at large sizes.
 LOAD_SECONDS, EVALUATE_SECONDS = 45.0, 600.0
+#: Bytes of all tensors of a case at which kernels are judged, and dimensions of a tensor.
+MOST_BYTES, MOST_DIMENSIONS = 8 << 30, 8
 #: Confined processes that are kept; each holds some 300 MB.
 MOST_PROCESSES = 8
 
@@ -47,7 +49,7 @@ class ConfinedInstance:
         response, _ = self._call("signature")
         if response.signature is None:
             raise TaskError("the confined process answered without a signature")
-        self.signature: Signature = response.signature
+        self.signature: Signature = _checked(response.signature, case, MOST_BYTES if public else None)
 
     def evaluate(
         self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
@@ -87,7 +89,7 @@ class ConfinedInstance:
 
     def work(self) -> int:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
-        return self._call("work")[0].work
+        return max(0, min(self._call("work")[0].work, 1 << 62))
 
     def nonlinear(self) -> bool:
         """Return whether `forward` computes what sums of products and clipping at zero cannot."""
@@ -116,6 +118,20 @@ class ConfinedInstance:
     ) -> tuple[Response, list[torch.Tensor]]:
         request = Request(method, self._digest, self.case, self._public, precision, seed, rounded)
         return _processes(os.getpid()).get(self._source).call(request, inputs, limit_bytes, seconds or LOAD_SECONDS)
+
+
+def _checked(signature: Signature, case: Case, most: int | None) -> Signature:
+    """Return a signature that tensors can have: what a problem file says of itself may be anything."""
+    for spec in (*signature.inputs, *signature.outputs):
+        if spec.dtype not in DTYPES or len(spec.shape) > MOST_DIMENSIONS or min(spec.shape, default=0) < 0:
+            raise TaskError(f"a tensor of {spec.dtype[:40]} with {len(spec.shape)} dimensions at case {case.name!r}")
+    if any(not 0 <= spec.domain.low < spec.domain.limit for spec in signature.inputs if spec.domain.kind == "index"):
+        raise TaskError(f"an input of indices without a range at case {case.name!r}")
+    if any(not -(2**63) <= value < 2**63 for value in signature.ints):
+        raise TaskError(f"an attribute of more than 64 bits at case {case.name!r}")
+    if most is not None and signature.nbytes > most:
+        raise TaskError(f"tensors of {signature.nbytes >> 20} MB at case {case.name!r}: at most {most >> 20} MB")
+    return signature
 
 
 @lru_cache(maxsize=2048)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from kernel_gym.errors import TaskError
 
+#: The largest size of a tensor, and how many operators the expression of a size has inside each other.
+LARGEST, DEEPEST = 1 << 40, 50
 _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -102,7 +104,7 @@ def _written(tree: ast.Module) -> list[_Place]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_inputs"]
     for node in (node for function in functions for node in ast.walk(function)):
         values = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
-        bounding = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("randint")
+        bounding = isinstance(node, ast.Call) and _called(node).endswith("randint")
         for position, number in enumerate(_fold(value) or 0 for value in values):
             if number > 1:
                 (bounds if bounding else shapes).append(_Place(f"get_inputs({number})", values, position))
@@ -110,14 +112,29 @@ def _written(tree: ast.Module) -> list[_Place]:
     return [*shapes, *(place for place in bounds if place.name in sizes)]
 
 
+def _called(node: ast.Call) -> str:
+    """Return the last name of a called function."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
 def _fold(node: ast.AST) -> int | None:
-    """Return the value of an expression of whole numbers; None for any other expression."""
+    """Return the value of an expression of whole numbers; None for any other expression, and for one that no size has.
+
+    An expression is folded as deep as sizes are written; a file may hold a sum of thousands of terms.
+    """
+    return _folded(node, DEEPEST)
+
+
+def _folded(node: ast.AST, depth: int) -> int | None:
     match node:
-        case ast.Constant(value=int() as value) if not isinstance(value, bool) and value >= 0:
-            return value
-        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
-            first, second = _fold(left), _fold(right)
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return value if 0 <= value <= LARGEST else None
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS and depth:
+            first, second = _folded(left, depth - 1), _folded(right, depth - 1)
             if first is None or second is None or (isinstance(operation, ast.Pow | ast.LShift) and second > 64):
                 return None
-            return _OPERATIONS[type(operation)](first, second)
+            if isinstance(operation, ast.FloorDiv) and not second:
+                return None
+            value = _OPERATIONS[type(operation)](first, second)
+            return value if abs(value) <= LARGEST else None
     return None

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 import requests
 from service_server import PausedVerifier, serving
 
 from kernel_gym import suites
+from kernel_gym.errors import TaskError
+from kernel_gym.kernel import Kernel
+from kernel_gym.service import problem_tasks
 from kernel_gym.service.app import LARGEST
 from kernel_gym.suites.problem_files import TRUST
-from kernel_gym.verdict import Unjudged
+from kernel_gym.tasks.task import Task
+from kernel_gym.verdict import Unjudged, Verdict
 
 BODY = {"task": "level1/relu", "source": "a kernel"}
 PROBLEM = """
@@ -103,6 +110,85 @@ def test_a_full_queue_sends_everybody_away(verifier: PausedVerifier) -> None:
         answer = post(url, source="another")
     assert answer.status_code == 503
     assert answer.json() == {"error": "the queue is full: 1 kernels wait"}
+
+
+class SlowFiles:
+    """Problem files that take as long to load as the test says."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = list[str](), Event()
+
+    def load(self, source: str) -> Task:
+        self.begun.append(source)
+        self.over.wait(20)
+        return suites.find_task("level1/relu")
+
+
+@pytest.fixture
+def slow_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowFiles]:
+    files = SlowFiles()
+    monkeypatch.setattr(problem_tasks, "task_of_text", files.load)
+    yield files
+    files.over.set()
+
+
+def test_problem_files_that_are_loaded_count_against_the_share(url: str, slow_files: SlowFiles) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        first, second = (pool.submit(post, url, task_source=text) for text in ("one", "two"))
+        again = pool.submit(post, url, task_source="one")
+        while len(slow_files.begun) < 2:
+            time.sleep(0.01)
+        assert post(url, task_source="three").status_code == 429
+        assert post(url).status_code == 429
+        slow_files.over.set()
+        assert {answer.result().status_code for answer in (first, second, again)} == {202}
+    assert sorted(slow_files.begun) == ["one", "two"]
+
+
+def test_files_of_one_client_leave_room_for_others(verifier: PausedVerifier, slow_files: SlowFiles) -> None:
+    with serving(verifier, tokens=["a", "b"]) as url, ThreadPoolExecutor(40) as pool:
+        answers = [pool.submit(_file, url, "a", f"a{number}") for number in range(30)]
+        while len(slow_files.begun) < problem_tasks.OF_ONE_CLIENT:
+            time.sleep(0.01)
+        answers.append(pool.submit(_file, url, "b", "b"))
+        while "b" not in slow_files.begun:
+            time.sleep(0.01)
+        assert len(slow_files.begun) == problem_tasks.OF_ONE_CLIENT + 1
+        assert requests.get(f"{url}/health", timeout=5).status_code == 200
+        slow_files.over.set()
+        assert {answer.result().status_code for answer in answers} == {202}
+
+
+def _file(url: str, token: str, source: str) -> requests.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    body = BODY | {"task_source": source}
+    return requests.post(f"{url}/verify", params={"wait": 0}, json=body, headers=headers, timeout=20)
+
+
+def test_a_verifier_that_looks_at_a_task_for_long_keeps_nobody_else_waiting(url: str, verifier: PausedVerifier) -> None:
+    over, submit = Event(), verifier.submit
+
+    def slow(kernel: Kernel, task: Task) -> Future[Verdict]:
+        if kernel.source == "slow":
+            over.wait(20)
+        return submit(kernel, task)
+
+    verifier.submit = slow  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(post, url, source="slow")
+        assert post(url).status_code == 202
+        over.set()
+        assert answer.result().status_code == 202
+
+
+def test_what_the_verifier_does_not_accept_leaves_no_place_taken(url: str, verifier: PausedVerifier) -> None:
+    def refuse(kernel: Kernel, task: Task) -> Future[Verdict]:
+        raise TaskError("no such task")
+
+    submit, verifier.submit = verifier.submit, refuse  # type: ignore[method-assign]
+    assert [post(url, source=f"{number}").status_code for number in range(4)] == [422] * 4
+    verifier.submit = submit  # type: ignore[method-assign]
+    assert post(url, source="0").status_code == 202
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from kernel_gym.suites import find_task
 from kernel_gym.tasks import confined_instance, messages
 from kernel_gym.tasks.graph import Call, Graph
 from kernel_gym.tasks.messages import Response
+from kernel_gym.tasks.specs import Case, Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
 
 PROBLEMS = Path(__file__).parent / "problems"
@@ -188,6 +189,33 @@ def test_bytes_in_the_pipe_are_no_message(tmp_path):
     with pytest.raises(ProblemFileDied):
         load(tmp_path, at_import(noise))
     assert load(tmp_path, GOOD).cases
+
+
+@pytest.mark.parametrize(
+    ("inputs", "ints", "words"),
+    [
+        ({"shape": (4,), "dtype": "float128"}, (), "float128"),
+        ({"shape": (-4,)}, (), "dimensions"),
+        ({"shape": (1,) * 9}, (), "9 dimensions"),
+        ({"shape": (1 << 40,)}, (), "MB"),
+        ({"shape": (4,), "dtype": "int64", "domain": Domain("index", limit=0)}, (), "range"),
+        ({"shape": (4,)}, (1 << 70,), "64 bits"),
+    ],
+)
+def test_a_signature_that_no_kernel_can_have_is_refused(monkeypatch, inputs, ints, words):
+    """A file shares its process with the code that answers for it, so that it may say anything of itself."""
+    signature = Signature((InputSpec(**inputs),), (TensorSpec((4,)),), ints=ints)
+    answer = (Response(signature=signature, work=10**400), [])
+    monkeypatch.setattr(confined_instance.ConfinedInstance, "_call", lambda *_, **__: answer)
+    case = Case("public", "public")
+    with pytest.raises(TaskError, match=words):
+        confined_instance.ConfinedInstance("", "", case, case)
+
+
+def test_an_amount_of_work_that_no_kernel_has_is_limited(monkeypatch):
+    answer = (Response(signature=Signature((), ()), work=10**400), [])
+    monkeypatch.setattr(confined_instance.ConfinedInstance, "_call", lambda *_, **__: answer)
+    assert confined_instance.ConfinedInstance("", "", None, Case("public", "public")).work() == 1 << 62
 
 
 def test_a_process_that_dies_is_started_again(tmp_path):

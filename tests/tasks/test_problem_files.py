@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernel_gym.errors import TaskError, TaskWarning
-from kernel_gym.suites import find_task, load_suite
-from kernel_gym.suites.problem_files import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, derive, load_all
+from kernel_gym.errors import ProblemFileDied, TaskError, TaskWarning
+from kernel_gym.suites import find_task, load_suite, problem_files
+from kernel_gym.suites.problem_files import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, check_form, derive, load_all
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 
@@ -211,3 +211,43 @@ def test_the_rounds_of_a_loop_do_not_vary():
         rounds = {dict(case.sizes)["steps"] for case in (task.public, *task.hidden)}
         assert (len(rounds) > 1) == varied
         assert len(task.hidden) >= 2
+
+
+@pytest.mark.parametrize("branches", ["if", "elif"])
+def test_branches_inside_of_branches_are_read_once(branches: str):
+    """Each level was read twice for every one around it: 60 levels took for ever."""
+    if branches == "if":
+        text = "".join(f"{' ' * level}if x:\n" for level in range(60)) + " " * 60 + "Model = 1\n"
+    else:
+        text = "if x:\n    pass\n" + "elif x:\n    pass\n" * 60 + "else:\n    Model = 1\n"
+    with pytest.raises(TaskError, match="defines no get_inputs"):
+        check_form(text)
+
+
+def test_a_slow_file_has_a_limit_for_all_of_its_sizes(monkeypatch):
+    monkeypatch.setattr(problem_files, "DERIVE_SECONDS", 0.0)
+    with pytest.raises(ProblemFileDied, match="to be tried at its sizes"):
+        derive(_with_sizes(3), trust=True)
+
+
+def test_a_file_with_thousands_of_constants_and_large_ones_is_derived():
+    cases, _ = derive(_with_sizes(5000) + "key = 999_999_999_989\n", trust=True)
+    sizes = dict(cases[0].sizes)
+    assert len(sizes) == problem_files.MOST_SIZES
+    assert sizes["rows"] == 64
+
+
+def _with_sizes(count: int) -> str:
+    others = ", ".join("7" for _ in range(count))
+    return f"""
+import torch
+rows = 64
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.randn(rows, 16)]
+def get_init_inputs():
+    return []
+stride = [{others}]
+"""

@@ -76,3 +76,16 @@ def test_text_that_is_not_python_is_one_line():
 @given(st.dictionaries(st.sampled_from(sorted(find_sizes(TEXT))), st.integers(0, 10**9)))
 def test_what_is_put_is_found(sizes: dict[str, int]):
     assert find_sizes(ast.unparse(with_sizes(TEXT, sizes))) == find_sizes(TEXT) | sizes
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["8 // 0", f"{'1 + ' * 2000}1", "((((9 ** 64) ** 64) ** 64) ** 64) ** 64", "10 ** 18", "1 << 64", "1" * 4000],
+)
+def test_numbers_that_no_tensor_has_are_no_sizes(expression: str):
+    """They were a traceback, or took hours to compute or to find a prime near them."""
+    assert find_sizes(f"N = {expression}\nM = 8\n") == {"M": 8}
+
+
+def test_a_long_chain_of_calls_in_get_inputs_is_no_deep_recursion():
+    assert find_sizes(f"def get_inputs():\n    return [f{'()' * 500}, g(16)]\n") == {"get_inputs(16)": 16}
