@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kernel_gym.errors import BundleError
-from kernel_gym.kernel import BUNDLE_TEXTS
+from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
 
 #: Most characters of a bundle.
 MAX_CHARACTERS = 1_000_000
@@ -48,6 +48,18 @@ class Bundle:
     def parts(self) -> dict[str, str]:
         """The texts by the names that feedback uses."""
         return {BUNDLE_TEXTS[name]: text for name, text in self.texts.items()}
+
+
+def bundle_of(kernel: Kernel) -> Bundle:
+    """Return the bundle of a kernel; a BundleError says in one line what is wrong.
+
+    A file may compute other texts each time it runs. What is screened is what is built: a kernel has one bundle, also
+    if several threads ask for it at once.
+    """
+    if "bundle" not in vars(kernel):
+        vars(kernel).setdefault("bundle", read(kernel.source))
+    bundle: Bundle = vars(kernel)["bundle"]
+    return bundle
 
 
 def read(source: str) -> Bundle:

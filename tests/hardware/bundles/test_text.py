@@ -1,12 +1,18 @@
 """Reading bundles: six strings, read without running the file where they are written out."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import pytest
 
 from kernel_gym.errors import BundleError
-from kernel_gym.hardware.bundles.text import read, snake_case
+from kernel_gym.hardware.bundles import host, model_process
+from kernel_gym.hardware.bundles.runner import BundleRunner
+from kernel_gym.hardware.bundles.text import _read, read, snake_case
+from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
+from kernel_gym.verifier.submission import read_submission
 
 
 def test_the_six_strings_are_read_without_running_the_file(sample):
@@ -28,8 +34,6 @@ def test_the_six_strings_are_read_without_running_the_file(sample):
     ids=["missing", "raises", "syntax", "no operator", "no JSON"],
 )
 def test_a_file_that_is_no_bundle_is_one_clear_line(sample, monkeypatch, changes, words):
-    from kernel_gym.hardware.bundles import model_process
-
     def refuse(source):
         raise BundleError("the bundle does not run: TypeError: unsupported operand")
 
@@ -55,6 +59,21 @@ def test_a_file_that_computes_a_string_runs_confined(sample, tmp_path):
     assert bundle["kernel_src"].startswith("// relu\n")
     with pytest.raises(BundleError, match="does not run: PermissionError"):
         read(sample("relu", ("kernel_src = ", f"kernel_src = open({str(secret)!r}).read() + ")))
+
+
+def test_what_is_screened_is_what_is_built(sample, monkeypatch, tmp_path):
+    """A file that computes other texts each time: two threads that read it at once could screen one and build another."""
+    texts = dict(read(sample("relu")).texts)
+    runs, built = count(), []
+    monkeypatch.setattr(model_process, "compute_texts", lambda _: texts | {"kernel_src": f"// {next(runs)}"})
+    monkeypatch.setattr(host, "build", lambda bundle, _: built.append(bundle) or (Diagnostic("no host code"),))
+    kernel = Kernel(sample("relu", ("kernel_src = ", "kernel_src = '' + ")))
+    with ThreadPoolExecutor(4) as pool:
+        bundles = list(pool.map(lambda _: read_submission(kernel).bundle, range(8)))
+    _read.cache_clear()  # as if other bundles had been read meanwhile
+    BundleRunner(None, None, lambda _: tmp_path, (), 0, None).build(kernel, None)
+    assert len({bundle["kernel_src"] for bundle in [*bundles, *built]}) == 1
+    assert read(kernel.source)["kernel_src"] != bundles[0]["kernel_src"]
 
 
 def test_a_kernel_s_form_is_told_by_its_text(sample):
