@@ -59,9 +59,9 @@ class Score:
 
 class _Score(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    solved: float
-    area: float
-    reward: float
+    solved: float = Field(ge=0, le=1)
+    area: float = Field(ge=0, le=1)
+    reward: float = Field(ge=-1, le=1)
 
 
 class _Result(BaseModel):
@@ -215,7 +215,7 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     """Return the standings as a Markdown table, best area first, with 95% intervals over authors."""
     rows = []
     for result in results:
-        options = ", ".join(f"{key}={value}" for key, value in result["options"].items())
+        options = _cell(", ".join(f"{key}={value}" for key, value in result["options"].items()))
         cells = [
             interval([scores[figure] for scores in result["scores"].values()])
             for figure in ("area", "solved", "reward")
@@ -226,3 +226,8 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
         shown = (f"{cell.mean:.3f} [{cell.low:.3f}, {cell.high:.3f}]" if cell else "-" for cell in cells)
         lines.append(f"| {name} | {' | '.join(shown)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Return a text that anybody may have written as a part of one cell."""
+    return " ".join(text.split()).replace("\\", "").replace("|", "\\|")[:200]

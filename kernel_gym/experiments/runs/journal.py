@@ -183,7 +183,7 @@ def _parsed(line: bytes, where: str) -> Record:
         record: Record = json.loads(line)
         _Attempt.model_validate(record)
         from_json(record["verdict"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise KernelGymError(
             f"{where} is no record of an attempt ({_describe(error)}); delete it and all lines after it, and run the "
             "command that made the run again: it makes them again"

@@ -33,6 +33,9 @@ from kernel_gym.version import __version__
 if TYPE_CHECKING:
     from kernel_gym.memory.bank import MemoryBank
 
+#: Most elements of a configuration, with its references written out.
+MOST_ELEMENTS = 1_000_000
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -369,9 +372,20 @@ def _as_yaml(config: RunConfig) -> str:
 def _read_config(path: Path) -> RunConfig:
     try:
         data = parse_yaml((path / "config.yaml").read_text())
+        if _elements(data, {}) > MOST_ELEMENTS:
+            raise ValueError("references to references to references")
         return RunConfig.model_validate(earlier_versions.current_config(data))
-    except (TypeError, ValueError, yaml.YAMLError) as error:
+    except (TypeError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise KernelGymError(f"{path / 'config.yaml'} is not a run's configuration; choose another --out") from error
+
+
+def _elements(data: Any, known: dict[int, int]) -> int:
+    """Return how many elements data has once its references are written out; `known` has those of parts, by id."""
+    parts = [*data, *data.values()] if isinstance(data, dict) else data if isinstance(data, list) else []
+    if id(data) not in known:
+        known[id(data)] = 0  # a part that holds itself ends here
+        known[id(data)] = 1 + sum(_elements(part, known) for part in parts)
+    return known[id(data)]
 
 
 def provenance() -> dict[str, Any]:

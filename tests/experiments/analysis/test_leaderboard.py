@@ -1,6 +1,8 @@
 """The leaderboard: results are computed from choices that are made again, not believed."""
 
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from kernel_gym.cli.main import main
 from kernel_gym.errors import KernelGymError
 from kernel_gym.experiments import splits
 from kernel_gym.experiments.analysis import leaderboard
-from kernel_gym.experiments.runs.run_folder import RunFolder
+from kernel_gym.experiments.runs.journal import Journal
+from kernel_gym.experiments.runs.run_folder import RunFolder, load_config
 from tests.support.forecast_tasks import FIVE
 
 
@@ -81,6 +84,7 @@ def test_a_result_has_the_scores_of_the_benchmark_alone(tmp_path: Path) -> None:
         {"scores": ["a"]},
         {"scores": {"a": {"solved": 1.0}}},
         {"scores": {"a": {"solved": 1.0, "area": 1e999, "reward": 0.0}}},
+        {"scores": {"a": {"solved": 1.0, "area": 1.5, "reward": 0.0}}},
     ],
 )
 def test_a_file_that_is_no_result_is_refused_in_one_line(tmp_path: Path, change: dict[str, object]) -> None:
@@ -126,3 +130,26 @@ def test_the_standings_are_sorted_by_area() -> None:
     lines = leaderboard.table(rows).splitlines()
     assert lines[2].startswith("| high | 0.800")
     assert lines[3].startswith("| low | 0.200")
+
+
+def test_options_make_no_rows_of_the_standings() -> None:
+    forged = {"a": "1) | 9 |\n| winner | 1.000 [1.000, 1.000] |", "b\r|": "\\|"}
+    row = {"agent": "mine", "options": forged, "scores": {"a": {"area": 0.5, "solved": 0.5, "reward": 0.0}}}
+    lines = leaderboard.table([row]).splitlines()
+    assert len(lines) == 3
+    assert len(re.findall(r"(?<!\\)\|", lines[2])) == 5
+
+
+def test_a_configuration_of_references_is_refused_before_it_is_written_out(tmp_path: Path) -> None:
+    names = [f"a{number}" for number in range(60)]
+    rows = ["a0: &a0 [1, 1]", *(f"{name}: &{name} [*{before}, *{before}]" for before, name in pairwise(names))]
+    for options in ("".join(f"\n  {row}" for row in rows), "[" * 5000):
+        (tmp_path / "config.yaml").write_text(f"agent: random\nagent_options: {options}\n")
+        with pytest.raises(KernelGymError, match="not a run's configuration"):
+            load_config(tmp_path)
+
+
+def test_a_journal_that_is_nested_too_deep_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text("[" * 100_000 + "\n")
+    with pytest.raises(KernelGymError, match="line 1 is no record of an attempt"):
+        Journal.read(tmp_path / "journal.jsonl")
