@@ -27,13 +27,14 @@ EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 
 @dataclass(frozen=True)
 class ValueSet:
-    """Inputs of one run and the expected outputs."""
+    """Inputs of one run and the expected outputs; `blunt` ones are the same for inputs in half precision."""
 
     case: Case
     kind: Kind
     rung: int
     values: tuple[Array, ...]
     expected: tuple[Expected, ...]
+    blunt: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -335,6 +335,20 @@ def test_half_precision_is_seen_behind_a_sum(make_task):
     assert not wrong_elements(native.astype(np.float32), expected).any()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_half_precision_is_seen_where_the_largest_sums_are_saturated(make_task, seed):
+    layer = "self.layer = nn.Linear(columns, 128)"
+    task = make_task("torch.logsumexp(torch.sigmoid(self.layer(x)).sum(1), 0)", init=layer)
+    instance, seen = task.instance(task.timing), False
+    for kind in ("mixed", "ordinary"):  # a kernel must be right on both
+        values = make(task, task.timing, kind, SEEDS, f"timed{seed}")
+        halves = tuple(a.astype(np.float16).astype(np.float32) for a in values.values)
+        (shadow,), (native,), (expected,) = evaluate(instance, halves), evaluate(instance, values.values), values.expected
+        seen |= bool(wrong_elements(shadow, expected).any())
+        assert not wrong_elements(native, expected).any()
+    assert seen
+
+
 def test_spikes_do_not_widen_the_tolerance_of_the_elements_beside_them():
     rng = np.random.default_rng(0)
     stressed = np.arange(64) % 4 == 0
