@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -157,7 +158,7 @@ class Options:
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
             raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow")
 
-    @property
+    @cached_property
     def slots(self) -> int:
         """K: the number of candidates that actions can pick."""
         least = max(self.pool_factor * self.picks, self.drafts)

@@ -16,7 +16,7 @@ from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.curriculum import Curriculum
 from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
-from kernel_gym.envs.forecast.batched_history import BatchedHistory, aligned, share_of, word_shares
+from kernel_gym.envs.forecast.batched_history import BatchedHistory, aligned, repeated, share_of, word_shares
 from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastKernel, Variant
 from kernel_gym.envs.observation import HALF_AGE, HALF_LENGTH, HALF_USES, VERDICTS, Layout, Vector, shares
@@ -69,6 +69,10 @@ class BatchedEpisodes:
         self._draft = np.zeros(count, np.int64)
         self.picks_left = np.zeros(count, np.int64)
         self._observed = np.zeros((count, self.layout.size), np.float32)
+        #: Which episodes are over; None when the progress of one has changed since it was computed.
+        self._over: Any = None
+        #: Which are ready; None when one has picked since.
+        self._ready: Any = None
         #: The mask of the present states; None when they have changed since it was computed.
         self._legal: Vector | None = None
         self._words: list[Any] = [None] * count
@@ -133,12 +137,16 @@ class BatchedEpisodes:
     @property
     def over(self) -> Any:
         """Which episodes have spent their budget, or have a feasible kernel if they only draft."""
-        return attempt_rules.is_over(self.options, self.used, ~np.isnan(self.best_us))
+        if self._over is None:
+            self._over = attempt_rules.is_over(self.options, self.used, ~np.isnan(self.best_us))
+        return self._over
 
     @property
     def ready(self) -> Any:
         """Which episodes have made their picks, so that their kernels can be written, or have chosen a draft."""
-        return attempt_rules.is_ready(self.picks_left, self.start_due) & ~self.draft_due
+        if self._ready is None:
+            self._ready = attempt_rules.is_ready(self.picks_left, self.start_due) & ~self.draft_due
+        return self._ready
 
     # Picks
 
@@ -159,7 +167,7 @@ class BatchedEpisodes:
         self._fill([i for i in who if not self.start_due[i] and not over[i]])
         self._describe_pools(index)
         self._describe_situations(index)
-        self._legal = None
+        self._legal = self._ready = None
 
     def _fill(self, who: Sequence[int]) -> None:
         """Fill pools from the bank; those on one bank and equally wide together."""
@@ -220,7 +228,7 @@ class BatchedEpisodes:
                 bank.offered,
             )
         rows = self._described(index, places)
-        rows[..., self._columns["similarity"]] = similarity.clip(-1, 1)
+        rows[..., self._columns["similarity"]] = _clipped(similarity)
         self._measured(bank, places, stage, record_of, rows)
         if self.layout.version > 1:
             self._describe_more(index, places, rows)
@@ -259,12 +267,13 @@ class BatchedEpisodes:
         rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
         age = np.maximum(0, bank.attempts - record_of[..., 6])
         rows[..., columns["age"]] = age / (age + HALF_AGE)
+        uses, total, recent = (record_of[..., begin : begin + 2] for begin in (0, 2, 4))
+        often, mean, recent = uses / (uses + HALF_USES), _clipped(total / np.maximum(uses, 1)), _clipped(recent)
         for code, name in enumerate(STAGES):
-            uses, total, recent = (record_of[..., column] for column in range(code, 6, 2))
             rows[..., columns[f"origin.{name}"]] = stage == code
-            rows[..., columns[f"uses.{name}"]] = uses / (uses + HALF_USES)
-            rows[..., columns[f"mean.{name}"]] = (total / np.maximum(uses, 1)).clip(-1, 1)
-            rows[..., columns[f"recent.{name}"]] = recent.clip(-1, 1)
+            rows[..., columns[f"uses.{name}"]] = often[..., code]
+            rows[..., columns[f"mean.{name}"]] = mean[..., code]
+            rows[..., columns[f"recent.{name}"]] = recent[..., code]
 
     def _describe_more(self, index: Places, places: Places, rows: Vector) -> None:
         """Fill in the features of version 2."""
@@ -275,21 +284,20 @@ class BatchedEpisodes:
         rows[..., columns["covered"]] = word_shares(aligned([history.kernel_words for history in histories]), words)
         named = word_shares(aligned([history.failure_words for history in histories]), words)
         rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
-        rows[..., columns["repeated"]] = [
-            history.repeated(codes) for history, codes in zip(histories, items.failure[places].tolist(), strict=True)
-        ]
+        rows[..., columns["repeated"]] = repeated(histories, items.failure[places])
         rows[..., columns["text"]] = items.text[places]
 
     def pick(self, who: Places, actions: Places) -> None:
         """Take one action in each of these episodes; a masked one is a no-op that uses up the pick."""
-        legal = self.mask()[who, actions] == 1.0
-        choosing = self.draft_due[who]
-        if choosing.any():
+        mask = self.mask()
+        legal = mask[who, actions] == 1.0
+        if self.options.drafts > 1 and (choosing := self.draft_due[who]).any():
             self._draft[who[choosing]] = np.where(legal[choosing], actions[choosing], 0)
             self.draft_due[who[choosing]] = False
+            self._legal = self._ready = None
             who, actions, legal = who[~choosing], actions[~choosing], legal[~choosing]
-        due = self.start_due[who]
-        if due.any():
+        if (due := self.start_due[who]).any():
+            self._legal = None
             starting, slots = who[due], np.where(legal[due], actions[due], 0)
             refining = self.stage[starting] == REFINE
             declined = ~refining & ~(legal[due] & (slots < self.options.slots))
@@ -301,42 +309,49 @@ class BatchedEpisodes:
                 self._query[i] = self.items.refining_query(int(self.task[i]), place)
             self._fill(starting.tolist())
             self._describe_pools(starting)
-        generating = who[~due & (actions == self.options.slots)]
-        taking = ~due & (actions < self.options.slots)
-        self.picks_left[who[taking]] -= 1
-        self.picks_left[generating] = 0
+            who, actions, legal = who[~due], actions[~due], legal[~due]
+            self._situations[starting, self._globals["picks_left"]] = self._share_of_picks(starting)
+        taking = actions < self.options.slots
+        self.picks_left[who] = np.where(taking, self.picks_left[who] - 1, 0)
+        self._ready = None
         marked = taking & legal
         if marked.any():
-            self._mark(who[marked], actions[marked])
+            self._take(who[marked], actions[marked])
+        if self._legal is not None:
+            mask[who[marked], actions[marked]] = 0.0
+            mask[who[self.picks_left[who] == 0], :-1] = 0.0
         self._situations[who, self._globals["picks_left"]] = self._share_of_picks(who)
-        self._legal = None
+
+    def _take(self, who: Places, slots: Places) -> None:
+        """Add the candidates in these slots to the picks."""
+        for i, slot in zip(who.tolist(), slots.tolist(), strict=True):
+            self.picked[i] = (*self.picked[i], slot)
+            self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
+        if not self.ready.all():  # else all pools are described anew before anybody sees them
+            self._mark(who, slots)
 
     def _mark(self, who: Places, slots: Places) -> None:
-        """Bring the features that depend on the picks up to date."""
+        """Bring the features that depend on the picks up to date. Those of empty slots are 0, as for an empty item."""
         items, columns, places = self.items, self._columns, self._places[who]
         taken = places[np.arange(len(who)), slots]
         known = items.known_words
         words = known[taken]
-        for n, (i, slot) in enumerate(zip(who.tolist(), slots.tolist(), strict=True)):
-            self.picked[i] = (*self.picked[i], slot)
-            self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
+        for n, i in enumerate(who.tolist()):
             if self._words[i] is not None:
                 words[n, : len(self._words[i])] |= self._words[i]
             self._words[i] = words[n]
         self._open[who] &= ~items.operators[taken]
         near = known[places]
         common = np.bitwise_count(near & words[:, None]).sum(axis=2, dtype=np.int64)
-        overlap = common / np.maximum(items.word_count[places], 1)
-        there, rows = places >= 0, self.rows
+        rows = self.rows
         rows[who, slots, columns["picked"]] = 1.0
-        rows[who, :, columns["overlap"]] = np.where(there, overlap, 0.0)
-        uncovered = share_of(self._open[who][:, None], items.operators[places])
-        rows[who, :, columns["uncovered"]] = np.where(there, uncovered, 0.0)
+        rows[who, :, columns["overlap"]] = common / np.maximum(items.word_count[places], 1)
+        rows[who, :, columns["uncovered"]] = share_of(self._open[who][:, None], items.operators[places])
         if self.layout.version > 1:
             unnamed = aligned([self._histories[i].failure_words for i in who.tolist()])
             width = min(unnamed.shape[1], words.shape[1])
             unnamed[:, :width] &= ~words[:, :width]
-            rows[who, :, columns["unnamed"]] = np.where(there, word_shares(unnamed, near), 0.0)
+            rows[who, :, columns["unnamed"]] = word_shares(unnamed, near)
 
     # Kernels
 
@@ -407,7 +422,7 @@ class BatchedEpisodes:
             # Drafts have no id in the bank; any above 0 marks a slot as filled.
             self.pool[i, :count] = 1
             rows[i] = self.layout.drafts(count)
-        self._legal = None
+        self._legal = self._ready = None
 
     def possible_requests(self) -> tuple[Places, Places, list[ForecastRequest]]:
         """Return what the author would be asked with each legal pick added, or with none.
@@ -517,6 +532,7 @@ class BatchedEpisodes:
         self.stage[i], self.used[i] = STAGES.index(progress.stage), progress.used
         self.first_us[i] = nan if progress.first_us is None else progress.first_us
         self.best_us[i] = nan if progress.best_us is None else progress.best_us
+        self._over = None
 
     def state(self, i: int) -> EpisodeState:
         """Return what is shown of an episode."""
@@ -588,6 +604,12 @@ class BatchedEpisodes:
             "best_us": [0.0 if isnan(us) else us for us in self.best_us.tolist()],
             "last_verdict": list(self.last),
         }
+
+
+def _clipped(numbers: Numbers) -> Numbers:
+    """Return the numbers, at least -1 and at most 1; quicker than `clip` for few of them."""
+    clipped: Numbers = np.minimum(np.maximum(numbers, -1.0), 1.0)
+    return clipped
 
 
 def _first(columns: int | slice) -> int:

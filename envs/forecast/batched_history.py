@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernel_gym.envs.forecast.items import Bits, Items, Numbers
 from kernel_gym.verdict import Verdict
@@ -28,10 +29,17 @@ class BatchedHistory:
             self.failure_words = _union(self.failure_words, items.message_words(verdict.feedback))
             self.failures[items.failure_number(verdict)] += 1
 
-    def repeated(self, codes: Sequence[int]) -> list[float]:
-        """Return the share of the failures that are of each of these kinds."""
-        total = max(1, self.failures.total())
-        return [self.failures[code] / total if code in self.failures else 0.0 for code in codes]
+
+def repeated(histories: Sequence[BatchedHistory], codes: NDArray[np.int64]) -> Numbers:
+    """Return the share of each history's failures that are of each of these kinds; -1 is no failure."""
+    counts = np.zeros((len(histories), 2 + max((max(h.failures, default=0) for h in histories), default=0)))
+    for row, history in zip(counts, histories, strict=True):
+        for code, count in history.failures.items():
+            row[code] = count
+    totals = np.maximum(1.0, counts.sum(axis=1, keepdims=True))
+    known = np.where(codes < counts.shape[1] - 1, codes, -1)  # the last column stays empty
+    shares_of_failures: Numbers = (counts / totals)[np.arange(len(counts))[:, None], known]
+    return shares_of_failures
 
 
 def _union(one: Bits, other: Bits) -> Bits:
@@ -42,7 +50,9 @@ def _union(one: Bits, other: Bits) -> Bits:
 
 
 def aligned(rows: Sequence[Bits]) -> Bits:
-    """Return bits of different lengths as the rows of one array."""
+    """Return bits of different lengths as the rows of a new array."""
+    if len(rows) == 1:
+        return rows[0][None].copy()
     aligned = np.zeros((len(rows), max(map(len, rows), default=0)), np.uint64)
     for row, bits in zip(aligned, rows, strict=True):
         row[: len(bits)] = bits

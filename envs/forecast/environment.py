@@ -266,14 +266,15 @@ class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray
     ) -> tuple[dict[str, Vector], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Make one pick in each sub-environment. When all are done, all verdicts are forecast and join the memory."""
         picks = np.asarray(actions, np.int64)
-        if picks.shape != (self.num_envs,) or picks.min() < 0 or picks.max() > self.options.slots:
+        # As unsigned numbers, those below 0 are the greatest.
+        if picks.shape != (self.num_envs,) or picks.view(np.uint64).max() > self.options.slots:
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
         episodes = self._episodes
-        over, ready = episodes.over, episodes.ready
-        picking = np.flatnonzero(~over & ~ready)
+        over = episodes.over
+        picking = np.flatnonzero(~(over | episodes.ready))
         if len(picking):
             episodes.pick(picking, picks[picking])
-        if len(ended := np.flatnonzero(over).tolist()):
+        if ended := np.flatnonzero(over).tolist():
             for i in ended:
                 episodes.begin(i)
             episodes.open_attempts(ended)
@@ -283,7 +284,7 @@ class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray
         self._results = results
         self._show()
         rewards = np.array([attempt.reward for attempt in results]) if results else np.zeros(self.num_envs)
-        return episodes.observations(), rewards, episodes.over, ~self._all, self._infos(results)
+        return episodes.observations(), rewards, episodes.over.copy(), ~self._all, self._infos(results)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return True for every legal action, one row for each sub-environment."""

@@ -438,6 +438,20 @@ def test_the_vector_form_stays_in_its_spaces_and_repeats(memory: str) -> None:
     assert all(data_equivalence(a, b, exact=True) for a, b in zip(walk(), walk(), strict=True))
 
 
+@pytest.mark.parametrize("options", [{}, {"drafts": 2}, {"repair": True}, {"stages": "draft"}])
+def test_what_is_kept_of_states_equals_what_is_computed_anew(options: dict[str, Any]) -> None:
+    envs, rng = ForecastVectorEnv(2, tasks=TASKS, budget=4, picks=3, pool_factor=4, **options), np.random.default_rng(3)
+    envs.reset(seed=5)
+    episodes = envs._episodes
+    for _ in range(40):
+        kept = episodes.mask().copy(), episodes.over.copy(), episodes.ready.copy()
+        episodes._legal = episodes._over = episodes._ready = None
+        assert all(
+            np.array_equal(*pair) for pair in zip(kept, (episodes.mask(), episodes.over, episodes.ready), strict=True)
+        )
+        envs.step(rng.integers(0, envs.options.slots + 1, 2))
+
+
 def test_memory_modes_keep_what_they_should() -> None:
     def sizes(memory: str) -> tuple[set[int], int]:
         options: dict[str, Any] = {"tasks": TASKS, "budget": 4, "author_options": {"profile": "strong"}}
