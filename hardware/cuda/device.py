@@ -167,6 +167,7 @@ class Cuda:
         if plan.code:
             return Timing((Run("refused", code=plan.code),))
         request = _request(build.artifact, plan, signature, len(sets), poison, timed, self._timeout)
+        request["sanitized"] = bool(self._sanitizer)
         room = self._room.room(signature, len(sets))
         reply = self._ask(build.artifact, request, _SETS.shared(signature, sets), room)
         return self._timing(reply, signature, len(sets), plan)

@@ -20,6 +20,7 @@ _ATTRIBUTES = {
     "bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
     "l2_bytes": "L2_CACHE_SIZE",
     "shared_bytes": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "reserved_bytes": "RESERVED_SHARED_MEMORY_PER_BLOCK",
     "threads": "MAX_THREADS_PER_MULTIPROCESSOR",
     "major": "COMPUTE_CAPABILITY_MAJOR",
     "minor": "COMPUTE_CAPABILITY_MINOR",

@@ -24,6 +24,8 @@ from kernel_gym.hardware.host.tensors import padded
 HEAD_START_NS, LAUNCH_NS = 30_000, 8_000
 WARM_NS = 5_000_000
 _DEFAULT_SHARED = 48 << 10
+#: Kilobytes of local memory that the trusted kernels wipe, and bytes of the stack that code has beside its own arrays.
+LOCAL_KILOBYTES, STACK_BYTES = (2, 8, 32, 128), 1536
 #: The share of the GPU's memory that the local arrays of all threads it can hold may take.
 LOCAL_SHARE = 1 / 8
 
@@ -37,13 +39,14 @@ class Trusted:
 
     def __init__(self, gpu: Gpu, module: Any) -> None:
         self._gpu = gpu
-        names = ("wait_ns", "warm_ns", "wipe", "digest", "count_changed")
+        names = ("wait_ns", "warm_ns", "wipe", "digest", "count_changed", *map("wipe_local_{}".format, LOCAL_KILOBYTES))
         self._functions = {name: gpu.function(module, name) for name in names}
         self._shared = int(gpu.facts["shared_bytes"])
         self._multiprocessors = int(gpu.facts["multiprocessors"])
         gpu.allow_shared(self._functions["wipe"], self._shared)
-        self._small = gpu.buffer(256)
-        self._flush_bytes = 2 * int(gpu.facts["l2_bytes"])
+        # Both fill whole pages, which a kernel could write if it guessed their addresses.
+        self._small = gpu.buffer(gpu.grain)
+        self._flush_bytes = padded(2 * int(gpu.facts["l2_bytes"]), gpu.grain)
         self._flush = gpu.buffer(self._flush_bytes)
 
     def _queue(self, name: str, form: str, *values: Any, grid: int = 1, block: int = 1, shared: int = 0) -> None:
@@ -58,13 +61,28 @@ class Trusted:
         """Keep the GPU busy for a few milliseconds, so that its clock reaches full speed."""
         self._queue("warm_ns", "QQ", WARM_NS, self._small, grid=self._multiprocessors, block=256)
 
-    def wipe(self, pattern: int) -> None:
-        """Remove all traces of earlier calls from caches, shared memory and stacks."""
+    def wipe(self, pattern: int, local: int, reserved: bool = True) -> None:
+        """Remove all traces of earlier calls from caches, shared memory and local memory.
+
+        Args:
+            pattern: What memory is filled with.
+            local: Bytes of local memory that a thread of the kernel has.
+            reserved: Whether the shared memory that the system reserves is wiped, too.
+        """
         self._gpu.forget_persistence()
-        self._gpu.fill(self._flush, pattern & 0xFF, self._flush_bytes)
-        words = self._shared // 4
-        grid, block = 2 * self._multiprocessors, 1024
-        self._queue("wipe", "IIQ", words, pattern, self._small, grid=grid, block=block, shared=self._shared)
+        self._wipe_local(pattern, local)
+        for address, size in ((self._small, self._gpu.grain), (self._flush, self._flush_bytes)):
+            self._gpu.fill(address, pattern & 0xFF, size)
+        words, system = self._shared // 4, int(self._gpu.facts["reserved_bytes"]) // 4 if reserved else 0
+        values = words, system, pattern, self._small
+        self._queue("wipe", "IIIQ", *values, grid=2 * self._multiprocessors, block=1024, shared=self._shared)
+
+    def _wipe_local(self, pattern: int, local: int) -> None:
+        """Overwrite the local memory of all threads that the GPU holds at a time, in two blocks a multiprocessor."""
+        kilobytes = next((size for size in LOCAL_KILOBYTES if size << 10 >= local + STACK_BYTES), LOCAL_KILOBYTES[-1])
+        grid, block = 2 * self._multiprocessors, int(self._gpu.facts["threads"]) // 2
+        self._gpu.fill(self._small, 0, 8)
+        self._queue(f"wipe_local_{kilobytes}", "IQ", pattern, self._small, grid=grid, block=block)
 
     def digest(self, address: int, size: int, key: int) -> bytes:
         """Return a digest of sixteen bytes. Without the key, other bytes of the same digest cannot be made up."""
@@ -121,11 +139,16 @@ class Calls(CallSequence):
         packed = Packed([self.patched(argument) for argument in launch["arguments"]])
         return function, launch["grid"], launch["block"], shared, packed
 
+    def _local(self) -> int:
+        """Return the bytes of local memory that a thread has."""
+        return max((self.gpu.figures(function)["local"] for function in self.functions.values()), default=0)
+
     def _check_local(self, function: Any) -> None:
         """Raise GpuError if local arrays need more memory than others leave: that is a fault of the kernel."""
-        facts = self.gpu.facts
+        facts, local = self.gpu.facts, self.gpu.figures(function)["local"]
         threads = int(facts["threads"]) * int(facts["multiprocessors"])
-        if self.gpu.figures(function)["local"] * threads > LOCAL_SHARE * int(facts["memory_bytes"]):
+        largest = (LOCAL_KILOBYTES[-1] << 10) - STACK_BYTES
+        if local > min(LOCAL_SHARE * int(facts["memory_bytes"]) / threads, largest):
             raise GpuError("TOO_MUCH_LOCAL_MEMORY")
 
     def run(self, inputs: int, room: int, exclusive: Any) -> Outcome:
@@ -165,7 +188,7 @@ class Calls(CallSequence):
             self.launches = self._fresh()
         with gpu.mapped(self.sets[index], self.input_address, writable=False):
             gpu.fill(self.output_address, self.poison, self.outputs.size)
-            self.trusted.wipe(pattern)
+            self.trusted.wipe(pattern, self._local(), reserved=not self.request["sanitized"])
             self.trusted.wait(HEAD_START_NS + LAUNCH_NS * len(self.launches))
             gpu.mark(self.begin)
             for function, grid, block, shared, packed in self.launches:

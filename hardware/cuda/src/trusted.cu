@@ -1,4 +1,4 @@
-// The kernels of the trusted process: they delay the stream, wipe on-chip state, and check memory after a kernel's
+// The kernels of the trusted process: they delay the stream, wipe what threads and multiprocessors keep, and check memory after a kernel's
 // call.
 
 // One thread waits, so that the host has queued everything behind it before the first of it starts.
@@ -21,15 +21,41 @@ extern "C" __global__ void warm_ns(unsigned long long ns, float *sink) {
     if (value == 12345.678f) *sink = value;
 }
 
-// Overwrites the state that a multiprocessor keeps between launches: shared memory and the stacks of its threads.
-extern "C" __global__ void wipe(unsigned words, unsigned pattern, unsigned *sink) {
+// Overwrites the shared memory of a multiprocessor, also what the system reserves before a block's own: code reaches it.
+extern "C" __global__ void wipe(unsigned words, unsigned reserved, unsigned pattern, unsigned *sink) {
     extern __shared__ unsigned shared_words[];
-    volatile unsigned own[128];
+    for (unsigned i = threadIdx.x; i < reserved; i += blockDim.x)
+        asm volatile("st.shared.u32 [%0], %1;" ::"r"(4 * i), "r"(0));  // as a block finds it
     for (unsigned i = threadIdx.x; i < words; i += blockDim.x) shared_words[i] = pattern;
-    for (int i = 0; i < 128; ++i) own[i] = pattern + i;
     __syncthreads();
-    if (shared_words[threadIdx.x % words] + own[threadIdx.x % 128] == 0x1234567u) *sink = 1;
+    if (shared_words[threadIdx.x % words] == 0x1234567u + pattern) *sink = 1;
 }
+
+// Overwrites the local memory of all threads that the multiprocessors hold at a time: a block stays until all are there.
+template <unsigned BYTES>
+__device__ void wipe_local(unsigned pattern, unsigned *arrived) {
+    volatile unsigned own[BYTES / 4];
+    for (unsigned i = 0; i < BYTES / 4; ++i) own[i] = pattern + i;
+    if (threadIdx.x == 0) {
+        unsigned long long begin, now;
+        atomicAdd(arrived, 1u);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+        do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        while (*(volatile unsigned *)arrived < gridDim.x && now - begin < 1000000);
+    }
+    __syncthreads();
+    if (own[threadIdx.x % (BYTES / 4)] == 0x1234567u && pattern == 0u) arrived[1] = 1;
+}
+
+#define WIPE_LOCAL(KILOBYTES)                                                                        \
+    extern "C" __global__ void __launch_bounds__(1024, 2)                                            \
+        wipe_local_##KILOBYTES(unsigned pattern, unsigned *arrived) {                                \
+        wipe_local<KILOBYTES * 1024>(pattern, arrived);                                              \
+    }
+WIPE_LOCAL(2)
+WIPE_LOCAL(8)
+WIPE_LOCAL(32)
+WIPE_LOCAL(128)
 
 __device__ unsigned long long mixed(unsigned long long value) {
     value ^= value >> 33;

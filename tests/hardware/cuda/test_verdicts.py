@@ -191,6 +191,36 @@ def test_unscreened_state_is_gone_at_every_call(device: Cuda, count: str, declar
     assert device.run(build, Inputs(signature, values)).outputs[0][0] == 0.0
 
 
+#: Where each thread leaves a mark with the number of its inputs, and looks for one with another number: deep in its
+#: local memory, near its beginning, and in the shared memory that the system reserves before a block's own.
+LOCAL = "volatile unsigned marks[SIZE]; volatile unsigned &kept = marks[SIZE / 2 + (n >> 40)];"
+FOUND = "y[i] = kept >> 8 == 0x5EC0DEu && (kept & 255) != (unsigned)x[i];"
+LEFT = "0x5EC0DE00u | (unsigned)x[i]"
+MARKS = {
+    "much local memory": f"{LOCAL.replace('SIZE', '7000')} {FOUND} kept = {LEFT};",
+    "little local memory": f"{LOCAL.replace('SIZE', '64')} {FOUND} kept = {LEFT};",
+    "reserved shared memory": f"""unsigned kept; const unsigned at = 4 * threadIdx.x;
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(kept) : "r"(at)); {FOUND}
+        asm volatile("st.shared.u32 [%0], %1;" :: "r"(at), "r"({LEFT}));""",
+}
+
+
+@pytest.mark.parametrize("where", MARKS)
+def test_no_thread_finds_what_another_call_left(device: Cuda, where: str) -> None:
+    import numpy as np
+
+    from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
+
+    build = device.build(Kernel(source(MARKS[where]), "cuda"))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((1 << 18,)),), (TensorSpec((1 << 18,)),))
+    sets = [(np.full(1 << 18, number, np.float32),) for number in range(3)]
+    timing = device.time(build, signature, sets, 0xFF)
+    assert timing.runs[0].status == "ok", timing.runs[0].fault
+    assert not timing.unstable
+    assert not any(run.outputs[0].any() for run in timing.runs)
+
+
 def test_the_workspace_is_poisoned_before_every_call(device: Cuda) -> None:
     import numpy as np
 
