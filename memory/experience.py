@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -20,9 +21,11 @@ Lines = tuple[str, ...]
 #: The most calls and changed places that an experience quotes: it must stay short.
 QUOTED_CALLS = 10
 QUOTED_CHANGES = 6
+#: The longest call that is joined from several lines, and the most pairs of equal lines by which sources are aligned.
+LONGEST_CALL, MOST_PAIRS = 4000, 1_000_000
 
 # A call on the device begins with a capital: `Exp(...)`, `queue.AllocTensor<float>()`.
-_CALL = re.compile(r"(?<![\w:])(?:AscendC::)?(?:[\w\[\]]+\.)?([A-Z]\w*)(?:<[\w:, ]*>)?\s*\(")
+_CALL = re.compile(r"(?<![\w:])(?:AscendC::)?([A-Z]\w*)(?:<[\w:, ]*>)?\s*\(")
 # Names that a source defines itself: types, macros, and functions, which have a type before the name.
 _OWN_TYPE = re.compile(r"(?:\bclass|\bstruct|#[ \t]*define)\s+(\w+)")
 _ANGLED = r"<(?:[^<>(){};]|<[^<>(){};]*>)*>"
@@ -30,7 +33,8 @@ _OWN_FUNCTION = re.compile(
     rf"(?:^|[{{}};])\s*(?:template\s*{_ANGLED}\s*)?"
     rf"(?:(?!(?:return|else|do|case|default|throw|new)\b)[\w:\"]+(?:{_ANGLED})?[\s*&]+)+(?:\w+::)*~?([A-Z]\w*)\s*\("
 )
-_ASIDE = re.compile(r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\\\n]|\\.)*", re.DOTALL | re.MULTILINE)
+# A comment of one line, the begin of a longer one, a directive.
+_ASIDE = re.compile(r"//[^\n]*|/\*|^[ \t]*#(?:[^\\\n]|\\.)*", re.DOTALL | re.MULTILINE)
 _LITERAL = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'")
 _USUAL = frozenset(
     ("GetBlockIdx", "GetBlockNum", "SetGlobalBuffer", "InitBuffer", "AllocTensor", "FreeTensor", "EnQue", "DeQue")
@@ -205,12 +209,28 @@ def _calls(code: str) -> list[str]:
 def _joined(code: str) -> Iterator[str]:
     """Yield the lines of a source without comments and directives; a call over several lines becomes one."""
     held = ""
-    for line in _ASIDE.sub("", code).splitlines():
+    for line in _without_asides(code).splitlines():
         held = f"{held} {line.strip()}".strip()
         bare = _LITERAL.sub("", held)
-        if bare.count("(") <= bare.count(")"):
+        if bare.count("(") <= bare.count(")") or len(held) > LONGEST_CALL:
             yield held
             held = ""
+
+
+def _without_asides(code: str) -> str:
+    """Return a source without comments and directives; a comment that nothing ends is none."""
+    parts, begin, last = list[str](), 0, code.rfind("*/")
+    while (aside := _ASIDE.search(code, begin)) is not None:
+        end = aside.end()
+        if aside.group() != "/*":
+            parts.append(code[begin : aside.start()])
+        elif end <= last:
+            parts.append(code[begin : aside.start()])
+            end = code.index("*/", end) + 2
+        else:
+            parts.append(code[begin:end])
+        begin = end
+    return "".join([*parts, code[begin:]])
 
 
 def _changes(before: str, after: str) -> list[str]:
@@ -227,8 +247,20 @@ def _differences(before: str, after: str) -> tuple[tuple[Lines, Lines], ...]:
     """Return the places where two sources differ, as lines removed and lines added, without surrounding blanks."""
     # Cached: both the title of a trace and its experience need it.
     old, new = (tuple(line.strip() for line in source.splitlines() if line.strip()) for source in (before, after))
+    counts = Counter(old), Counter(new)
+    if sum(count * counts[1][line] for line, count in counts[0].items()) > MOST_PAIRS:
+        return _middles(old, new)  # aligning them would take hours
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return tuple((old[i:j], new[k:m]) for tag, i, j, k, m in steps if tag != "equal")
+
+
+def _middles(old: Lines, new: Lines) -> tuple[tuple[Lines, Lines], ...]:
+    """Return what is left of two sources without the lines that both begin and end with."""
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    tail = next((i for i in range(shortest - head) if old[-1 - i] != new[-1 - i]), shortest - head)
+    pair = old[head : len(old) - tail], new[head : len(new) - tail]
+    return (pair,) if any(pair) else ()
 
 
 def _first_line(text: str) -> str:

@@ -128,7 +128,7 @@ def diagnostics(output: str, parts: Mapping[str, str] = _ONE_FILE) -> tuple[Diag
 
 def tidy(text: str) -> str:
     """Return a compiler's line without paths, cut to a readable length."""
-    return re.sub(r"(?:/[\w.+-]+)+/(?=[\w.+-])", "", text).strip()[:MESSAGE_LIMIT]
+    return re.sub(r"(?:/[\w.+-]+)+/(?=[\w.+-])", "", text[: 10 * MESSAGE_LIMIT]).strip()[:MESSAGE_LIMIT]
 
 
 def unexplained(code: int, output: str) -> str:

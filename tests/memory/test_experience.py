@@ -185,6 +185,17 @@ def test_a_rewritten_kernel_is_not_quoted_whole():
     assert len(experience(item, start).text.splitlines()) <= 2 * QUOTED_CHANGES + 6
 
 
+def test_long_sources_are_read_once():
+    """These took hours: comments that nothing ends, a parenthesis that nothing closes, thousands of equal lines."""
+    for source in ('"/*" ' * 100_000, "x(\n" + ";\n" * 50_000, "[" * 100_000):
+        assert experience(drafted(Feasible("ok", latency=1.0), source + SOURCE)).text
+    lines = ";\n" * 20_000
+    start = replace(drafted(Feasible("ok", latency=2.0), f"first\n{lines}old\n{lines}last"), id=7)
+    source = f"first\n{lines}new\n{lines}last"
+    item = trace(TASK, Kernel(source), Feasible("ok", latency=1.0), Stage.REFINE, start=start)
+    assert "What changed:\n  - old\n  + new\n" in experience(item, start).text
+
+
 def test_a_repeated_kernel_is_named_as_such():
     item, start = refined(12.0, change=("nothing", "nothing"))
     assert "the same as its start point" in experience(item, start).text

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym.hardware.device import Diagnostic
+from kernel_gym.hardware.host.compiler import MESSAGE_LIMIT, tidy
 from kernel_gym.verifier.diagnostics import explain, hint_for, scrub
 
 SOURCE = "line one\n    AscendC::Subs(x, x, m, n);\nline three\n"
@@ -58,3 +59,8 @@ def test_known_mistakes_have_a_hint(row):
     )
     message = MESSAGES[row["kind"]].format(name=name, scope=scope.replace(".", "::"))
     assert hint_for(message), message
+
+
+def test_a_long_line_of_the_compiler_is_read_once():
+    """A static assertion may print a million characters."""
+    assert len(tidy("static assertion failed: " + "/a" * 500_000)) <= MESSAGE_LIMIT

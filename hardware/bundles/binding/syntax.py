@@ -63,7 +63,7 @@ def _is_constant(node: Node) -> bool:
 
 def _plain(text: str) -> str:
     """Return the text with the macros that define modules rewritten to functions, line by line."""
-    return re.sub(r"^\s*(PYBIND11_MODULE|TORCH_LIBRARY\w*)\s*\(", r"void \1(", text, flags=re.MULTILINE)
+    return re.sub(r"^[ \t]*(PYBIND11_MODULE|TORCH_LIBRARY\w*)\s*\(", r"void \1(", text, flags=re.MULTILINE)
 
 
 def _walk(node: Node) -> Iterator[Node]:

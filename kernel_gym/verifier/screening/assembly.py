@@ -27,7 +27,7 @@ _DECLARATION = re.compile(r"\.reg\s*(?:\.\w+\s*)+([^;{}]*)")
 _PARAMETERISED = re.compile(r"(%[\w$]+?)<\d+>")
 #: A variable in global memory without a value. CUDA's headers have some, with mangled names; code that has any variable
 #: is loaded anew for every call.
-_VARIABLE = re.compile(r"\.global\s+(?:\.\w+\s*|\d+\s*)+(?!_Z)([A-Za-z_$][\w$]*)\s*(?:\[\d*\]\s*)*(?=[;,])")
+_VARIABLE = re.compile(r"\.global\s+(?:\.\w+\s*|\d+\b\s*)+(?!_Z)([A-Za-z_$][\w$]*)\s*(?:\[\d*\]\s*)*(?=[;,])")
 #: What may be before an instruction: braces, labels, a predicate.
 _BEFORE = re.compile(r"(?:[\s{}]|[\w$]+\s*:(?!:)|@!?\s*[%\w$]+)*")
 

@@ -102,3 +102,5 @@ def test_a_long_text_is_read_once():
     assert screen(text("bar.sync 0;" * 50_000)) is None
     assert screen("/*" * 100_000) is None
     assert screen("{ a: " * 20_000) is None
+    # Each of these digits could end a number: every way to cut them was tried.
+    assert screen(f".global .align {'0' * 60}20 .b8 _Zx[4];") is None
