@@ -193,7 +193,7 @@ def test_long_sources_are_read_once():
     start = replace(drafted(Feasible("ok", latency=2.0), f"first\n{lines}old\n{lines}last"), id=7)
     source = f"first\n{lines}new\n{lines}last"
     item = trace(TASK, Kernel(source), Feasible("ok", latency=1.0), Stage.REFINE, start=start)
-    assert "What changed:\n  - old\n  + new\n" in experience(item, start).text
+    assert "What changed:\n  - old\n  + new" in experience(item, start).text
 
 
 def test_a_repeated_kernel_is_named_as_such():
