@@ -6,6 +6,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.authors.apprentice.ascendc.expert.columns import COLUMNS, ColumnTileWriter, suits_columns
+from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES, ConvolutionWriter, FiltersWriter
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, written_by
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
@@ -23,8 +24,10 @@ from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import (
+    Convolution,
     Either,
     ExpertLaunch,
+    Filters,
     Interleave,
     Launch,
     Lookup,
@@ -68,6 +71,8 @@ _ROLES = {
     "Step": "Computes one step of a recurrence.",
     "Matmul": "Multiplies on the cube unit.",
     "Taps": "Multiplies on the cube unit, tap by tap of the window.",
+    "Filters": "Arranges filters place by place of the window.",
+    "Convolution": "Multiplies lines by filters on the cube cores.",
     "Interleave": "Puts the phases of the transposed convolution between each other.",
     "Fill": "Fills a tensor, parts of which are then written.",
     "Lookup": "Copies from the places that the indices name.",
@@ -121,6 +126,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
     if expert and total > MANY:
         raise Unsupported("Unsupported: a kernel of an expert with so many stages")
     cube = any(isinstance(stage, Product | Taps) for part in parts for stage in part.stages)
+    lined = any(isinstance(stage, Convolution) for part in parts for stage in part.stages)
     taken: dict[str, int] = {}
     for part in parts:
         # Gathering the windows of a convolution row by row would exceed the limits of every device.
@@ -137,10 +143,10 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
                 alike = renamed(stage, {name: operand for operand, name in names.items()})
                 writer = _writer(plan, alike, chosen, spelling, writer.prefix, expert)
                 writer.names = names
-            writer.vector_only = cube and not isinstance(stage, Product | Taps)
+            writer.vector_only = (cube or lined) and not isinstance(stage, Product | Taps)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
-    joints = _join(parts, _prefix(plan), cube) if expert and total > 1 else []
+    joints = _join(parts, _prefix(plan), cube or lined) if expert and total > 1 else []
     classes = _classes(parts, total) + [joint.write() for joint in joints]
     code = CodeWriter()
     code.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
@@ -150,6 +156,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
     sized = any("AtLeast(" in buffer.elements for buffer in plan.buffers)
     helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and total > 1) or sized else [])]
     helpers += [BLOCKS] if expert and cube else []
+    helpers += [LINES] if lined else []
     helpers += [COLUMNS] if any(isinstance(w, ColumnTileWriter) for part in parts for w in part.writers) else []
     texts = [*helpers, *classes] if total > MANY else [*classes, *helpers]
     for text in (_DEVICE_HELPERS, *([_FLOAT_HELPERS] if floats else []), *texts):
@@ -174,7 +181,8 @@ def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
     """Join neighbouring parts that the host does not repeat, and return their launches."""
     runs: list[list[_Part]] = [[]]
     for part in parts:
-        if part.pieces or any(work_condition(stage) for stage in part.stages):
+        alone = any(isinstance(stage, Convolution) or work_condition(stage) for stage in part.stages)
+        if part.pieces or alone:
             runs.append([])
         else:
             runs[-1].append(part)
@@ -225,7 +233,7 @@ def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
     match stage:
         case Product():
             return "Matmul"
-        case Taps() | Interleave():
+        case Taps() | Interleave() | Filters() | Convolution():
             return type(stage).__name__
         case Scan():
             return "Scan"
@@ -252,6 +260,10 @@ def _writer(
         return (EvenProductWriter if even else ProductWriter)(plan, schedule, spelling, prefix, product=nest)
     if isinstance(nest, Taps):
         return TapsWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, Filters):
+        return FiltersWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, Convolution):
+        return ConvolutionWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):
         return InterleaveWriter(plan, schedule, spelling, prefix, stage=nest)
     if expert and suits_columns(nest):

@@ -58,6 +58,10 @@ class StageWriter:
         """Return the fields of the tiling that the host computes from the sizes."""
         return ("tile", "units", "perCore")
 
+    def core_type(self) -> list[str]:
+        """Return the statement that says on which cores the kernel runs, where the file leaves it open."""
+        return [self.spelling.spell("matmul.core-type")] if self.vector_only else []
+
     def members(self) -> None:
         """Write the members of the class."""
         self.code.add(f"AscendC::TPipe {'&' * self.joined}pipe;")
@@ -130,8 +134,7 @@ class StageWriter:
         head = wrapped(f'extern "C" __global__ __aicore__ void {self.kernel}(', parameters, ")")
         names = ", ".join(name for name, _ in self.buffers_used())
         with self.code.function(head):
-            if self.vector_only:
-                self.code.add(self.spelling.spell("matmul.core-type"))
+            self.code.add(*self.core_type())
             self.code.add(
                 f"Kernel{self.prefix} op;", self.spelling.spell("launch.tiling", arguments=names), "op.Process();"
             )

@@ -17,7 +17,9 @@ from kernel_gym.authors.apprentice.cuda.schedule import CudaSchedule
 from kernel_gym.authors.apprentice.cuda.stage import StageWriter
 from kernel_gym.authors.apprentice.cuda.steps import CTYPES, HALVES
 from kernel_gym.authors.apprentice.frontend.plan import (
+    Convolution,
     Either,
+    Filters,
     Interleave,
     Launch,
     Lookup,
@@ -115,7 +117,7 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():
             return [_Part(list(stage.stages), stage)]
-    if isinstance(stage, Taps | Interleave):
+    if isinstance(stage, Taps | Interleave | Filters | Convolution):
         raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
 

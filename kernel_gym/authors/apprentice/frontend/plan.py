@@ -284,6 +284,42 @@ class Interleave:
 
 
 @dataclass(frozen=True)
+class Filters:
+    """Arranges filters (outputs, inputs, places) as (outputs, places, inputs)."""
+
+    name: str
+    source: str
+    target: str
+    outputs: str
+    inputs: str
+    places: int
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of stride 1 without padding, on cube cores alone.
+
+    The source is (batch, inputs, `extents`), the target (batch, outputs, `results`), the filters are arranged as
+    (outputs, places, inputs). Extents, results, the places of the window and their distances are those of planes,
+    lines and columns.
+    """
+
+    name: str
+    filters: str
+    source: str
+    target: str
+    batch: str
+    inputs: str
+    outputs: str
+    extents: tuple[str, ...]
+    results: tuple[str, ...]
+    window: tuple[int, ...]
+    hops: tuple[int, ...]
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Pieces:
     """Stages that the host repeats, for pieces of a batch that the workspace cannot hold whole or for steps.
 
@@ -316,7 +352,7 @@ class Either:
 #: A stage that is one launch.
 Launch = Nest | Scan | Lookup | Scatter | Product
 #: A stage that only an expert writes.
-ExpertLaunch = Taps | Interleave
+ExpertLaunch = Taps | Interleave | Filters | Convolution
 Stage = Launch | ExpertLaunch | Pieces | Either
 
 
@@ -331,7 +367,7 @@ def work_condition(stage: Launch | ExpertLaunch) -> str:
             extents = [text for name, text in stage.fields if name in loops]
         case Product():
             extents = [stage.batch, stage.m, stage.n, stage.k]
-        case Taps() | Interleave():
+        case Taps() | Interleave() | Filters() | Convolution():
             extents = []  # a window that does not fit anywhere is no task
         case _:
             extents = [text for _, text in stage.fields]

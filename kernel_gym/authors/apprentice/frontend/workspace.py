@@ -8,7 +8,9 @@ from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.plan import (
     Access,
+    Convolution,
     Either,
+    Filters,
     Interleave,
     Lookup,
     Pieces,
@@ -90,9 +92,9 @@ def touched(stage: Any) -> set[str]:
             return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
         case Product():
             return {stage.left.buffer, stage.right.buffer, stage.target}
-        case Scan() | Interleave():
+        case Scan() | Interleave() | Filters():
             return {stage.source, stage.target}
-        case Taps():
+        case Taps() | Convolution():
             return {stage.filters, stage.source, stage.target}
         case Lookup():
             return {stage.source, stage.index, stage.target}
@@ -112,11 +114,11 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
     if isinstance(stage, Product):
         left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
         return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
-    if isinstance(stage, Scan | Interleave):
+    if isinstance(stage, Scan | Interleave | Filters):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 
-    if isinstance(stage, Lookup | Scatter | Taps):
+    if isinstance(stage, Lookup | Scatter | Taps | Convolution):
         held = [name for name in ("source", "update", "index", "filters", "target") if hasattr(stage, name)]
         return replace(stage, **{name: names.get(getattr(stage, name), getattr(stage, name)) for name in held})
 

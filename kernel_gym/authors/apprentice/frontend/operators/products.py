@@ -17,6 +17,7 @@ from kernel_gym.authors.apprentice.frontend.expression import (
     contiguous,
     reorder,
 )
+from kernel_gym.authors.apprentice.frontend.operators.lines import by_lines
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
 from kernel_gym.authors.apprentice.frontend.operators.taps import tapped
 from kernel_gym.authors.apprentice.frontend.operators.windows import aligned, spread, window_count, windows
@@ -102,7 +103,9 @@ def _convolution(
     extra = spread(output_padding, directions)
     total = None
     if plan.expert and groups == 1:
-        total = tapped(plan, x, weight, transposed, list(zip(strides, pads, hops, extra, strict=True)))
+        settings = list(zip(strides, pads, hops, extra, strict=True))
+        total = by_lines(plan, x, weight, transposed, settings)
+        total = tapped(plan, x, weight, transposed, settings) if total is None else total
     if total is None:
         total = _by_windows(plan, x, weight, strides, pads, hops, transposed, extra, groups)
     return total if bias is None else apply(plan, "add", total, reorder(bias, (0,) + (None,) * directions))

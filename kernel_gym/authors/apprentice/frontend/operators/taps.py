@@ -88,7 +88,7 @@ def tapped(
 
     `settings` has stride, padding, dilation and output padding for each direction.
     """
-    kernel = [_literal(plan, extent) for extent in weight.shape[2:]]
+    kernel = [literal(plan, extent) for extent in weight.shape[2:]]
     directions = []
     for k, (stride, pad, hop, extra) in zip(kernel, settings, strict=True):
         if k is None or (stride != 1 and not transposed):
@@ -104,7 +104,7 @@ def tapped(
     return _Convolution(plan, x, filters, directions).result()
 
 
-def _literal(plan: PlanBuilder, extent: Size) -> int | None:
+def literal(plan: PlanBuilder, extent: Size) -> int | None:
     """Return a size that is the same at every case; None if it is not."""
     values = {plan.sizes.value(extent), *(plan.sizes.value_at(extent, at) for at in plan.dimensions_at)}
     return values.pop() if len(values) == 1 else None
