@@ -154,7 +154,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
     sized = any("AtLeast(" in buffer.elements for buffer in plan.buffers)
-    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and total > 1) or sized else [])]
+    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and (lined or total > 1)) or sized else [])]
     helpers += [BLOCKS] if expert and cube else []
     helpers += [LINES] if lined else []
     helpers += [COLUMNS] if any(isinstance(w, ColumnTileWriter) for part in parts for w in part.writers) else []

@@ -33,16 +33,17 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
 {
     uint64_t best = ~0ull;
     t.block = Blocks(Blocks(t.outputs, Blocks(t.outputs, 64)), 16) * 16;
-    const uint32_t kept = 49152;
-    t.stays = t.block >= t.outputs && deep * down * t.block * (t.depth + 64) <= kept;
-    t.half = t.stays ? (131072 - kept) / 2 : 65536;
+    const uint32_t kept = deep * down * t.block * (t.depth + 64);
+    t.stays = t.block >= t.outputs && kept <= 90000;
+    t.half = t.stays ? (131072 - kept) / 512 * 256 : 65536;
     for (uint32_t parts = Blocks(t.widthOut, 512); parts <= Blocks(t.widthOut, 16) && parts <= 128; ++parts) {
         const uint32_t span = parts == 1 ? t.widthOut : Blocks(Blocks(t.widthOut, parts), 16) * 16;
-        const uint32_t pitch = Blocks(span, 16) * 16;
+        const uint32_t pitch = Blocks(span, 16) * 16, step = parts == 1 && t.width % 8 == 0 ? t.width : pitch;
         for (uint32_t rows = 1; rows <= AtMost(t.linesOut, 32); ++rows) {
-            for (uint32_t together = 1; together <= AtMost(rows, 8); together *= 2) {
+            for (uint32_t together = 1; together <= (step == pitch ? AtMost(rows, 8) : 1); together *= 2) {
                 const uint32_t count = rows + (down - 1) * hop, groups = Blocks(count, together);
-                const uint32_t n = together * pitch, held = groups * n + (t.stays ? 0 : down * t.block);
+                const uint32_t n = together * pitch, columns = (groups * together - 1) * step + AtLeast(step, pitch);
+                const uint32_t held = columns + (t.stays ? 0 : down * t.block);
                 const uint32_t most = AtMost(AtMost(8192 / n, 8192 / (down * t.block)), t.half / held) / 16 * 16;
                 if (most == 0 || (rows + 2 * together - 2) * pitch * t.block > 16384) {
                     continue;
@@ -54,15 +55,15 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
                 const uint64_t products = down * Blocks(rows + together - 1, together), steps = deep * panels;
                 const uint64_t multiply = products * (6 + t.block / 16 * (n / 16) * (chunk / 8) * 2);
                 const uint64_t move = down * (28 + t.block * chunk / 64) + groups * (chunk / 16) * (28 + n / 2);
-                const uint64_t filters = t.stays ? 0 : down * t.block * (1 + chunk / 15);
-                const uint64_t bursts = pitch == t.width ? 1 : count, lines = chunk * (bursts + count * span / 15);
-                const uint64_t load = chunk / 16 * 11 * bursts + lines + filters;
+                const uint64_t filters = down * t.block * (14 + chunk / 15);
+                const uint64_t bursts = step == t.width ? 1 : count, lines = chunk * (10 * bursts + count * step / 15);
+                const uint64_t load = chunk / 16 * 11 * bursts + lines + (t.stays ? 0 : filters);
                 const uint64_t larger = multiply > move ? multiply : move, busy = larger > load ? larger : load;
                 const uint64_t store = 20 + rows * t.block * (25 + span) / 21;
                 const uint64_t units = 1ull * t.batch * t.planesOut * Blocks(t.outputs, t.block) *
                                        Blocks(t.linesOut, rows) * Blocks(t.widthOut, span);
                 const uint64_t unit = steps * busy > store ? steps * busy : store;
-                const uint64_t cycles = (units + 23) / 24 * unit + load + store;
+                const uint64_t cycles = (units + 23) / 24 * unit + load + store + (t.stays ? steps * filters : 0);
                 if (cycles < best) {
                     best = cycles;
                     t.rows = rows;
@@ -70,7 +71,8 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
                     t.pitch = pitch;
                     t.together = together;
                     t.chunk = chunk;
-                    t.slab = groups * together * pitch * 16;
+                    t.step = step;
+                    t.slab = columns * 16;
                     t.panels = panels;
                     t.units = units;
                 }
@@ -146,7 +148,7 @@ __aicore__ inline void Load(uint32_t number)
     const uint32_t count = at.lines + {reach}, volume = t.planes * t.height * t.width;
     const uint32_t corner = ((at.plane + at.deep * {hop_deep}) * t.height + at.line) * t.width + at.column;
     // Whole lines follow each other without gaps.
-    const uint32_t pieces = t.pitch == t.width ? 1 : count, piece = (count - pieces) * t.width + at.columns;
+    const uint32_t pieces = t.step == t.width ? 1 : count, piece = (count - pieces) * t.width + at.columns;
     AscendC::WaitFlag<AscendC::HardEvent::MTE1_MTE2>(half);
     uint32_t some = 0;
     for (uint32_t row = 0; row < at.depth; row += some) {{
@@ -154,7 +156,7 @@ __aicore__ inline void Load(uint32_t number)
         some = Min(Min(t.inputs - input, 16 - row % 16), at.depth - row);
         AscendC::DataCopy(held[half * t.half + row / 16 * t.slab + row % 16 * 8],
                           {source}Gm[(at.sample * t.inputs + input) * volume + corner + place * {hop_across}],
-                          AscendC::Nd2NzParams(pieces, some, piece, t.width, volume, 16, 1, t.pitch * 16));
+                          AscendC::Nd2NzParams(pieces, some, piece, t.width, volume, 16, 1, t.step * 16));
     }}
     const uint32_t groups = Align(at.depth, 8) / 8;
     for (uint32_t down = 0; down < {down} && (!t.stays || number < {deep} * t.panels); ++down) {{
@@ -190,31 +192,35 @@ __aicore__ inline void Multiply(uint32_t number)
     if (at.first) {{
         AscendC::WaitFlag<AscendC::HardEvent::FIX_M>(tile);
     }}
+    const AscendC::LoadData2dTransposeParams turned(0, wide, 1, 0, wide - 1);
+    AscendC::MmadParams by;
+    by.m = at.channels;
+    by.n = t.together * t.pitch;
+    by.k = at.depth;
     for (uint32_t begin = 0; begin < at.lines + {reach}; begin += t.together) {{
-        const int32_t turn = turns++ % 2;
+        turn = 1 - turn;
         AscendC::WaitFlag<AscendC::HardEvent::M_MTE1>(turn);
+        uint32_t from = half * t.half + begin * t.step * 16, to = turn * HALF;
         for (uint32_t row = 0; row < at.depth; row += 16) {{
-            const uint32_t from = half * t.half + row / 16 * t.slab + begin * t.pitch * 16;
-            AscendC::LoadDataWithTranspose(right[turn * HALF + row * wide * 16], held[from],
-                                           AscendC::LoadData2dTransposeParams(0, wide, 1, 0, wide - 1));
+            AscendC::LoadDataWithTranspose(right[to], held[from], turned);
+            from += t.slab;
+            to += wide * 256;
         }}
         AscendC::SetFlag<AscendC::HardEvent::MTE1_M>(turn);
         AscendC::WaitFlag<AscendC::HardEvent::MTE1_M>(turn);
-        for (uint32_t down = 0; down < {down}; ++down) {{
-            const uint32_t before = down * {hop_down};
-            if (begin + t.together <= before || begin >= before + at.lines) {{
-                continue;
-            }}
-            AscendC::MmadParams by;
-            by.m = at.channels;
-            by.n = t.together * t.pitch;
-            by.k = at.depth;
+        // The rows of the window for which one of these lines is above or among the lines of the results.
+        const uint32_t least = begin < at.lines ? 0 : (begin - at.lines) / {hop_down} + 1;
+        const uint32_t end = Min({down}, (begin + t.together - 1) / {hop_down} + 1);
+        uint32_t sum = tile * SUMS + (begin + t.together - 1 - least * {hop_down}) * line;
+        uint32_t filter = half * HALF + least * high * groups * 128;
+        for (uint32_t down = least; down < end; ++down) {{
             by.cmatrixInitVal = at.first && down == 0;
-            AscendC::Mmad(sums[tile * SUMS + (begin + t.together - 1 - before) * line],
-                          left[half * HALF + down * high * groups * 128], right[turn * HALF], by);
+            AscendC::Mmad(sums[sum], left[filter], right[turn * HALF], by);
             if (high * wide < 10) {{
                 AscendC::PipeBarrier<PIPE_M>();
             }}
+            sum -= {hop_down} * line;
+            filter += high * groups * 128;
         }}
         AscendC::SetFlag<AscendC::HardEvent::M_MTE1>(turn);
     }}
@@ -251,7 +257,7 @@ AscendC::LocalTensor<float> held{AscendC::TPosition::A1, 0, 131072};
 AscendC::LocalTensor<float> left{AscendC::TPosition::A2, 0, 2 * HALF};
 AscendC::LocalTensor<float> right{AscendC::TPosition::B2, 0, 2 * HALF};
 AscendC::LocalTensor<float> sums{AscendC::TPosition::CO1, 0, 2 * SUMS};
-uint32_t turns = 0;"""
+int32_t turn = 0;"""
 _SIZES = ("batch", "inputs", "outputs")
 _EXTENTS, _RESULTS = ("planes", "height", "width"), ("planesOut", "linesOut", "widthOut")
 
@@ -273,7 +279,7 @@ class ConvolutionWriter(StageWriter):
         return [*sizes, *extents, ("depth", f"{stage.window[-1]} * ({stage.inputs})")]
 
     def tile_fields(self) -> tuple[str, ...]:
-        part = ("block", "rows", "span", "pitch", "together", "chunk", "slab")
+        part = ("block", "rows", "span", "pitch", "step", "together", "chunk", "slab")
         return (*part, "stays", "half", "panels", "lineBlocks", "columnBlocks", "units")
 
     def process(self) -> None:
@@ -331,14 +337,14 @@ __aicore__ inline void Process()
 __aicore__ inline void MakePlaces()
 {{
     places = AscendC::LocalTensor<int32_t>(AscendC::TPosition::VECCALC, 0, t.pitch);
-    for (uint32_t place = 0; place < {places}; ++place) {{
-        if (t.inputs % 8 == 0) {{
-            AscendC::ArithProgression<int32_t>(places[place * t.inputs], place * 4, {places} * 4, t.inputs);
-            continue;
-        }}
-        for (uint32_t input = 0; input < t.inputs; ++input) {{
-            places.SetValue(place * t.inputs + input, static_cast<int32_t>((input * {places} + place) * 4));
-        }}
+    for (uint32_t input = 0; input < t.inputs; ++input) {{
+        places.SetValue(input, static_cast<int32_t>(input * {places} * 4));
+    }}
+    for (uint32_t place = 1; place < {places} && t.inputs % 8 == 0; ++place) {{
+        AscendC::Adds(places[place * t.inputs], places, static_cast<int32_t>(place * 4), t.inputs);
+    }}
+    for (uint32_t i = t.inputs; i < {places} * t.inputs && t.inputs % 8 != 0; ++i) {{
+        places.SetValue(i, static_cast<int32_t>((i % t.inputs * {places} + i / t.inputs) * 4));
     }}
 }}"""
 

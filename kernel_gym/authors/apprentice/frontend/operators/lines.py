@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import sympy
 from sympy import expand
 
 from kernel_gym.authors.apprentice.frontend.expression import Tensor, Value
@@ -16,6 +17,8 @@ from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, c_expression
 #: The most rows of a window, elements of a channel and elements of a row of filters: what fits on chip, and into the
 #: fields of a copy, which have 16 bits.
 ROWS, VOLUME, FILTERS = 8, 65_535, 12_000
+#: Columns of a fractal.
+ALIGNED = 8
 
 
 def by_lines(
@@ -37,19 +40,22 @@ def by_lines(
     if transposed:
         before = [hop * (k - 1) - pad for k, (_, pad, hop, _) in zip(window, settings, strict=True)]
         after = [low + extra for low, (*_, extra) in zip(before, settings, strict=True)]
-    if min(before) < 0 or not _fits(plan, x, weight, window, hops, [a + b for a, b in zip(before, after, strict=True)]):
+    extents = [n + low + high for n, low, high in zip(x.shape[2:], before, after, strict=True)]
+    if min(before) < 0 or not _fits(plan, extents, x.shape[1], window, hops):
         return None
-    source = plan.padded(x, before, after, 0.0)
+    padded = any(before) or any(after)
+    # Whole lines of a multiple of 8 columns are loaded without gaps between them.
+    whole = ALIGNED * sympy.floor((extents[-1] + ALIGNED - 1) / ALIGNED)
+    ends = [*after[:-1], expand(after[-1] + whole - extents[-1])] if padded else after
+    source = plan.padded(x, before, ends, 0.0)
     filters = _turned(plan, weight, window) if transposed else _arranged(plan, weight, window)
-    return _convolved(plan, source, filters, window, hops)
+    return _convolved(plan, source, extents, filters, window, hops)
 
 
-def _fits(
-    plan: PlanBuilder, x: Value, weight: Tensor, window: Sequence[int], hops: Sequence[int], padding: Sequence[int]
-) -> bool:
+def _fits(plan: PlanBuilder, extents: Sequence[Size], inputs: Size, window: Sequence[int], hops: Sequence[int]) -> bool:
     """Return whether a channel and a row of filters are small enough at every case."""
-    volume = product(extent + more for extent, more in zip(x.shape[2:], padding, strict=True))
-    depth = x.shape[1] * product(size(k) for k in window)
+    volume = product([*extents[:-1], extents[-1] + ALIGNED])
+    depth = inputs * product(size(k) for k in window)
 
     def most(extent: Size) -> int:
         return max([plan.sizes.value(extent), *(plan.sizes.value_at(extent, at) for at in plan.dimensions_at)])
@@ -85,12 +91,18 @@ def _turned(plan: PlanBuilder, weight: Tensor, window: Sequence[int]) -> Tensor:
 
 
 def _convolved(
-    plan: PlanBuilder, source: Tensor, filters: Tensor, window: Sequence[int], hops: Sequence[int]
+    plan: PlanBuilder,
+    source: Tensor,
+    extents: Sequence[Size],
+    filters: Tensor,
+    window: Sequence[int],
+    hops: Sequence[int],
 ) -> Tensor:
-    batch, inputs, *extents = source.shape
+    """Add the stage; return its result. `extents` is without what lines have behind their ends."""
+    batch, inputs, *held = source.shape
     outputs, missing = filters.shape[0], 3 - len(window)
     results = [
-        plan.sizes.derive(f"windows{len(plan.sizes.derived)}", expand(extent - hop * (k - 1))) if k > 1 else extent
+        plan.sizes.derive(f"windows{len(plan.sizes.derived)}", expand(extent - hop * (k - 1)))
         for extent, k, hop in zip(extents, window, hops, strict=True)
     ]
     target = plan.scratch((batch, outputs, *results))
@@ -104,7 +116,7 @@ def _convolved(
         source.buffer,
         target.buffer,
         *(c_expression(extent) for extent in (batch, inputs, outputs)),
-        texts(extents),
+        texts(held),
         texts(results),
         (*(1,) * missing, *window),
         (*(1,) * missing, *hops),
