@@ -39,18 +39,21 @@ class RowWriter(NestWriter):
         return " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
 
     def process(self) -> None:
-        add = self.code.add
         with self.code.function("__aicore__ inline void Process()"):
             self.core_share()
             if self.shared():
                 self._share()
-            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
-                total = self.total_rows()
-                add("const uint32_t row = unit * t.batch;", f"const uint32_t rows = Min(t.batch, {total} - row);")
-                add("CopyIn(row, rows);", "Compute(row, rows);", "CopyOut(row, rows);")
+            self._units()
         self._copy_in()
         self._compute()
         self._copy_out()
+
+    def _units(self) -> None:
+        """Write the loop over the units of a core."""
+        add, total = self.code.add, self.total_rows()
+        with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            add("const uint32_t row = unit * t.batch;", f"const uint32_t rows = Min(t.batch, {total} - row);")
+            add("CopyIn(row, rows);", "Compute(row, rows);", "CopyOut(row, rows);")
 
     def _share(self) -> None:
         """Write the load of the vectors that all rows use."""

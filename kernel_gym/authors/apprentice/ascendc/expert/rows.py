@@ -17,6 +17,8 @@ from kernel_gym.authors.apprentice.frontend.plan import SCALAR_FUNCTIONS, Access
 
 #: A row is on chip a multiple of this long, and at most so long.
 UNIT, LONGEST = 512, 4096
+#: Rows up to this long are whole vectors on chip, and a number for each row is spread over a block first.
+SHORT = 512
 #: What does not change a reduction.
 NEUTRAL = {"sum": "0.0f", "max": LOWEST, "min": HIGHEST}
 _REDUCE = """\
@@ -35,6 +37,10 @@ __aicore__ inline void Reduce{name}(const AscendC::LocalTensor<float> &dst, cons
         }}
     }}
     AscendC::BlockReduce{name}(part, src, rows * repeats, 64, 1, 1, 8);
+    if (repeats <= 8) {{
+        AscendC::WholeReduce{name}(dst, part, repeats * 8, rows, 1, 1, repeats{order});
+        return;
+    }}
     AscendC::BlockReduce{name}(rest, part, rows * repeats / 8, 64, 1, 1, 8);
     AscendC::WholeReduce{name}(dst, rest, repeats, rows, 1, 1, repeats / 8{order});
 }}"""
@@ -46,9 +52,10 @@ def kinds_of(nest: Nest) -> list[str] | None:
     None if rows cannot be taken together: they are too long, or a step does not go with them.
     """
     kinds: list[str] = []
-    accesses = [*(step.access for step in nest.loads if step.access), *(store.access for store in nest.stores)]
-    flat = all(access.flat and access.dtype == "float32" for access in accesses)
-    if not nest.kept or not flat or nest.longest_anywhere > LONGEST:
+    stores = [store.access for store in nest.stores]
+    accesses = [*(step.access for step in nest.loads if step.access), *stores]
+    floats = all(access.dtype == "float32" for access in accesses) and all(access.flat for access in stores)
+    if not nest.kept or not floats or nest.longest_anywhere > LONGEST:
         return None
     for step in nest.steps:
         kind = _kind(step, [kinds[argument.step] for argument in step.arguments if isinstance(argument, Ref)])
@@ -65,7 +72,10 @@ def _kind(step: Step, arguments: list[str]) -> str:
         pitches = step.access.kept
         if all(pitch == "0" for pitch in pitches):
             return "shared" if step.access.step == "1" else "number"
-        return "tile" if step.access.step == "1" and pitches[-1].startswith("t.") else ""
+        if step.access.step == "0":
+            return "row" if step.access.flat and pitches[-1] == "1" else ""
+        apart = not step.access.flat or pitches[-1].startswith("t.")
+        return "tile" if step.access.step == "1" and apart else ""
     if step.reduction:
         return "row" if step.reduction in NEUTRAL and together == {"tile"} else ""
     if step.index or (step.function in COMPARING and together != {"tile"}):
@@ -87,6 +97,8 @@ class RowsBody(Body):
     #: The elements of a row, and how far rows are apart on chip.
     length: str = "t.length"
     pitch: str = "t.pitch"
+    #: True if a number for each row is spread over a block, so that one instruction takes all rows.
+    spread: bool = False
 
     def _write(self, index: int, dying: list[int], homes: dict[int, str], position: int, last: dict[int, int]) -> None:
         step, kind = self.nest.steps[index], self.kinds[index]
@@ -105,7 +117,11 @@ class RowsBody(Body):
     def _along_rows(self, index: int, other: int, home: str) -> None:
         """Write an instruction for each row: with the row's own number, or with a vector that all rows share."""
         step, numbers, tile = self.nest.steps[index], self.kinds[other] == "row", self.count
-        partner, self.count = self.values[other], self.length
+        partner = self.values[other]
+        if numbers and self.spread:
+            self._by_blocks(index, other, home)
+            return
+        self.count = self.length
         with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
             if numbers:
                 element = self.spelling.spell("local.element", tensor=partner.text, index="r")
@@ -113,6 +129,23 @@ class RowsBody(Body):
             operands = [partner if each == Ref(other) else self._row_of(each) for each in step.arguments]
             self._vector(step, f"{home}[r * {self.pitch}]", operands, index)
         self.values[index], self.count = Operand(home, True), tile
+
+    def _by_blocks(self, index: int, other: int, home: str) -> None:
+        """Write an instruction for each vector of a row, with the numbers of all rows."""
+        step = self.nest.steps[index]
+        texts, blocks, steps = list[str](), list[str](), list[str]()
+        for argument in step.arguments:
+            number = argument == Ref(other)
+            texts.append("spread" if number else f"{self.operand(argument).text}[c]")
+            blocks.append("0" if number else "1")
+            steps.append("1" if number else "gap")
+        places = ", ".join(["1", *blocks, "gap", *steps])
+        self.code.add(f"AscendC::Brcb(spread, {self.values[other].text}, Align(rows, 8) / 8, {{1, 8}});")
+        with self.code.block(f"for (uint32_t c = 0; c < {self.pitch}; c += 64)"):
+            name = BINARY[step.function]
+            self.code.add(f"const uint8_t gap = static_cast<uint8_t>({self.pitch} / 8);")
+            self.code.add(f"AscendC::{name}({home}[c], {', '.join(texts)}, 64, rows, {{{places}}});")
+        self.values[index] = Operand(home, True)
 
     def _row_of(self, argument: Ref | float) -> Operand:
         operand = self.operand(argument)
@@ -147,36 +180,51 @@ class RowTileWriter(RowWriter):
     #: How many tensors of one number for each row the steps need; set by writing them.
     stats: int = 0
 
-    def process(self) -> None:
+    @property
+    def short(self) -> bool:
+        """True if rows are short at every case."""
+        return self.nest.longest_anywhere <= SHORT
+
+    def numbers(self) -> list[tuple[int, Access]]:
+        """Return the loads of one number for each row."""
+        return [item for item in self.loads(vector=False) if any(pitch != "0" for pitch in item[1].kept)]
+
+    def queued_loads(self) -> list[Access]:
+        return [access for _, access in [*self.own(), *self.numbers()]]
+
+    def _units(self) -> None:
         add = self.code.add
-        with self.code.function("__aicore__ inline void Process()"):
-            self.core_share()
-            if self.shared():
-                self._share()
-            # The next tile is on its way while the scalar unit waits for results of this one.
-            with self.code.block("if (first < last)"):
-                add("CopyIn(first * t.batch);")
-            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
-                with self.code.block("if (unit + 1 < last)"):
-                    add("CopyIn((unit + 1) * t.batch);")
-                add("const uint32_t row = unit * t.batch;")
-                add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
-                add("Compute(row, rows);", "CopyOut(row, rows);")
-        self._copy_in()
-        self._compute()
-        self._copy_out()
+        # The next tile is on its way while the scalar unit waits for results of this one.
+        with self.code.block("if (first < last)"):
+            add("CopyIn(first * t.batch);")
+        with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
+            with self.code.block("if (unit + 1 < last)"):
+                add("CopyIn((unit + 1) * t.batch);")
+            add("const uint32_t row = unit * t.batch;")
+            add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
+            add("Compute(row, rows);", "CopyOut(row, rows);")
 
     def _copy_in(self) -> None:
         self.code.add("")
         with self.code.function("__aicore__ inline void CopyIn(uint32_t row)"):
             self.code.add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
-            for _, access in self.own():
+            for access in self.queued_loads():
                 local, queue = f"{access.label}In", f"{access.label}Queue"
                 self.code.add(self.spelling.spell("queue.alloc", type="float", tensor=local, queue=queue))
                 self._load_rows(access, local)
                 self.code.add(self.spelling.spell("queue.enque", queue=queue, tensor=local))
 
     def _load_rows(self, access: Access, local: str) -> None:
+        if access.step == "0":
+            source = f"{access.buffer}Gm[{self.offset(access, 'row', '0')}]"
+            places = f"AscendC::DataCopyExtParams{{1, {in_bytes('rows', 'float')}, 0, 0, 0}}"
+            self.code.add(f"AscendC::DataCopyPad({local}, {source}, {places}, {{false, 0, 0, 0.0f}});")
+            return
+        if not access.flat:
+            with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
+                self.code.add(*self.indices("(row + r)", [access]))
+                self.load(access, f"{local}[r * t.pitch]", "t.length", self.offset(access, "(row + r)", "0"))
+            return
         gap = "0" if access.kept[-1] == "t.length" else in_bytes(f"({access.kept[-1]} - t.length)", "float")
         source = f"{access.buffer}Gm[{self.offset(access, 'row', '0')}]"
         self.code.add(
@@ -192,14 +240,14 @@ class RowTileWriter(RowWriter):
         out, queue = f"{self.store.label}Local", f"{self.store.label}Queue"
         add("")
         with self.code.function("__aicore__ inline void Compute(uint32_t row, uint32_t rows)"):
-            for _, access in self.own():
+            for access in self.queued_loads():
                 add(self.take(access, f"{access.label}Queue"))
             add(spell("queue.alloc", type="float", tensor=out, queue=queue))
             mark = len(self.code.lines)
             body = self._tile(out)
             self.declare_work(body, mark)
             add(spell("queue.enque", queue=queue, tensor=out))
-            for _, access in self.own():
+            for access in self.queued_loads():
                 add(spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
         for reduction in sorted({step.reduction for step in self.nest.steps if step.reduction}):
             order = "" if reduction == "sum" else ", AscendC::ReduceOrder::ORDER_ONLY_VALUE"
@@ -211,8 +259,13 @@ class RowTileWriter(RowWriter):
         kinds, root = kinds_of(self.nest), self.nest.stores[0].step
         assert kinds is not None
         body = RowsBody(self.spelling, self.nest, self.code, "rows * t.pitch", "rows * t.pitch", kinds=kinds)
+        body.spread = self.short
         body.reduce = lambda index: self._reduce(body, index)
-        for index, access in self.loads(vector=False):
+        for index, access in self.numbers():
+            body.values[index] = Operand(body.row_place(), True)
+            fields = {"dst": body.values[index].text, "src": f"{access.label}Local", "n": "rows"}
+            self.code.add(self.spelling.spell("tensor.copy", **fields))
+        for index, access in [item for item in self.loads(vector=False) if item not in self.numbers()]:
             fields = {"gm": f"{access.buffer}Gm", "offset": self.offset(access, "row", "0")}
             self.code.add(self.spelling.spell("gm.element", name=f"{access.label}Value", **fields))
             body.values[index] = Operand(f"{access.label}Value", False)
@@ -253,6 +306,7 @@ class RowTileWriter(RowWriter):
         self.work, self.stats = body.work_count, body.stat_count
         buffers = {f"work{n}": f"workBuf{n}" for n in range(self.work)}
         buffers |= {f"stat{n}": f"statBuf{n}" for n in range(self.stats)}
+        buffers |= {"spread": "spreadBuf"} if self.short else {}
         texts = [
             self.spelling.spell("buffer.get", type="float", tensor=name, buffer=buffer, elements="64")
             for name, buffer in buffers.items()
@@ -266,7 +320,8 @@ class RowTileWriter(RowWriter):
         add, spell = self.code.add, self.spelling.spell
         tile, numbers = "t.batch * t.pitch * sizeof(float)", "Align(t.batch, 64) * sizeof(float)"
         for access in [*self.queued_loads(), self.store]:
-            size = numbers if access is self.store and not self.whole else tile
+            single = access.step == "0" or (access is self.store and not self.whole)
+            size = numbers if single else tile
             add(spell("queue.init", queue=f"{access.label}Queue", buffers=self.schedule.buffers, bytes=size))
         for _, access in self.shared():
             add(spell("buffer.init", buffer=f"{access.label}Buf", bytes="t.pitch * sizeof(float)"))
@@ -274,11 +329,13 @@ class RowTileWriter(RowWriter):
             add(spell("buffer.init", buffer=f"workBuf{n}", bytes=tile))
         for n in range(self.stats):
             add(spell("buffer.init", buffer=f"statBuf{n}", bytes=numbers))
+        if self.short:
+            add(spell("buffer.init", buffer="spreadBuf", bytes="Align(t.batch, 8) * 32"))
         add(spell("buffer.init", buffer="partBuf", bytes="t.batch * (t.pitch / 8 + t.pitch / 64) * sizeof(float)"))
 
     def members(self) -> None:
         super().members()
-        names = ", ".join(["partBuf", *(f"statBuf{n}" for n in range(self.stats))])
+        names = ", ".join(["partBuf", *["spreadBuf"] * self.short, *(f"statBuf{n}" for n in range(self.stats))])
         self.code.add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
 
     def tile_fields(self) -> tuple[str, ...]:
@@ -291,8 +348,10 @@ class RowTileWriter(RowWriter):
         each, fixed = 4 * tiles + 1 + 16 * library, 4 * len(self.shared())
         cores = 2 * self.schedule.cores
         code.add(f"const uint32_t rows = {self.total_rows()};")
-        code.add(f"t.pitch = (t.length + {UNIT - 1}) / {UNIT} * {UNIT};", "t.gap = t.pitch / 8 - (t.length + 7) / 8;")
-        room = f"({BUDGET - 4096 - 1024 * self.stats} - {fixed} * t.pitch) / ({each} * t.pitch)"
+        code.add(f"const uint32_t unit = t.length > {SHORT} ? {UNIT} : 64;")
+        code.add("t.pitch = (t.length + unit - 1) / unit * unit;", "t.gap = t.pitch / 8 - (t.length + 7) / 8;")
+        numbers = 1024 * (self.stats + self.schedule.buffers * len(self.numbers())) + 8192 * self.short
+        room = f"({BUDGET - 4096 - numbers} - {fixed} * t.pitch) / ({each} * t.pitch)"
         code.add(f"t.batch = AtMost(AtMost({room}, {255 * 64} / t.pitch), (rows + {cores - 1}) / {cores});")
         code.add(f"t.units = {self.spelling.spell('loop.remainder', length='rows', tile='t.batch')};")
         self.call(code)
