@@ -146,10 +146,15 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
             writer.vector_only = (cube or lined) and not isinstance(stage, Product | Taps)
             writer.advance = dict(part.pieces.advance) if part.pieces else {}
             part.writers.append(writer)
+    cube_only = False
+    for writer in parts[0].writers if expert and total == 1 else []:
+        if isinstance(writer, EvenProductWriter):
+            writer.cube_only = cube_only = True
     joints = _join(parts, _prefix(plan), cube or lined) if expert and total > 1 else []
     classes = _classes(parts, total) + [joint.write() for joint in joints]
     code = CodeWriter()
-    code.add(f"// {plan.title}", schedule.comment(), '#include "kernel_operator.h"', '#include "kernel_gym.h"')
+    code.add(f"// {plan.title}", schedule.comment())
+    code.add(*["#define ASCENDC_CUBE_ONLY"] * cube_only, '#include "kernel_operator.h"', '#include "kernel_gym.h"')
     if cube:
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)

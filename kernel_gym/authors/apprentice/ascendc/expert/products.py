@@ -62,6 +62,7 @@ _FIRST = (
     "const uint32_t blocks = AscendC::GetBlockNum();",
     "const uint32_t first = AscendC::GetBlockIdx() / 2 + AscendC::GetBlockIdx() % 2 * blocks;",
 )
+_CUBE_LOOP = "for (uint32_t unit = AscendC::GetBlockIdx(); unit < t.units; unit += AscendC::GetBlockNum())"
 _LOOP = "for (uint32_t unit = first; unit < t.units; unit += 2 * blocks)"
 _PLACE = (
     "const uint32_t which = unit / (t.rowBlocks * t.columnBlocks);",
@@ -71,14 +72,18 @@ _PLACE = (
 _EXTENT = "mm.SetTail(Min(t.cube.singleCoreM, t.m - row), Min(t.cube.singleCoreN, t.n - column), t.k);"
 
 
+@dataclass
 class EvenProductWriter(ProductWriter):
     """Writes a product. A unit of work is a part of one result matrix that is as large as that of any other core."""
+
+    #: True if no vector core has to be started, because the file has no other stage.
+    cube_only: bool = False
 
     def process(self) -> None:
         add = self.code.add
         with self.code.function("__aicore__ inline void Process()"):
-            add(*_FIRST)
-            with self.code.block(_LOOP):
+            add(*([] if self.cube_only else _FIRST))
+            with self.code.block(_CUBE_LOOP if self.cube_only else _LOOP):
                 add(*_PLACE)
                 self._operand("A", self.product.left, "m", "row", True)
                 self._operand("B", self.product.right, "n", "column", False)
@@ -93,6 +98,9 @@ class EvenProductWriter(ProductWriter):
 
     def tile_fields(self) -> tuple[str, ...]:
         return ("rowBlocks", "columnBlocks", "units")
+
+    def core_type(self) -> list[str]:
+        return ["KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);"] if self.cube_only else super().core_type()
 
 
 @dataclass

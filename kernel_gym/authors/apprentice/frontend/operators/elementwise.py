@@ -212,10 +212,60 @@ def _exponential(plan: PlanBuilder, base: float, exponent: Value) -> Value:
 
 @handles("where.self")
 def _where(plan: PlanBuilder, condition: Value, left: Value | float, right: Value | float) -> Value:
+    if plan.expert and isinstance(right, Value) and _is_nan(left) and _marks_nan(condition, right):
+        return right
     if isinstance(left, Broadcast) and left.argument == -inf and isinstance(right, Value):
         # As a minimum the mask can be left out: what remains is the value without it.
         return apply(plan, "min", right, apply(plan, "where", condition, -inf, inf), idiom="attention.mask")
     return apply(plan, "where", condition, left, right)
+
+
+def _is_nan(value: Value | float) -> bool:
+    number = value.argument if isinstance(value, Broadcast) else value
+    return isinstance(number, float) and number != number
+
+
+def _marks_nan(condition: Value, value: Value) -> bool:
+    """Return whether a condition holds where some x is not a number, and there the value is not a number anyway."""
+    match condition:
+        case Map(function="ne", arguments=(x, y)) if x is y:
+            return _passes_nan(value, x)
+    return False
+
+
+def _passes_nan(value: Value | float, x: Value | float) -> bool:
+    match value:
+        case Map(function="add" | "sub" | "mul" | "div" | "exp" | "log" | "neg"):
+            return any(_passes_nan(argument, x) for argument in value.arguments)
+        case Map(function="where", arguments=(Map(function="eq") as condition, _, other)):
+            return condition.arguments[0] is x and _passes_nan(other, x)
+    return value is x
+
+
+@handles("tanh.default")
+def _tanh(plan: PlanBuilder, x: Value) -> Value:
+    base = _softplus_of(x) if plan.expert else None
+    if base is None:
+        return apply(plan, "tanh", x)
+    # tanh(log(1 + e)) is n / (n + 2) with n = e (e + 2); beyond 20 it is 1.
+    power = apply(plan, "exp", apply(plan, "min", base, 20.0))
+    n = apply(plan, "mul", power, apply(plan, "add", power, 2.0))
+    return apply(plan, "div", n, apply(plan, "add", n, 2.0))
+
+
+def _softplus_of(value: Value) -> Value | None:
+    """Return x if the value is x where x is large, and log(1 + exp(x)) elsewhere."""
+    match value:
+        case Map(
+            function="where",
+            arguments=(
+                Map(function="gt", arguments=(Value() as x, _)),
+                high,
+                Map(function="log", arguments=(Map(function="add", arguments=(Map(function="exp") as power, _)),)),
+            ),
+        ) if high is x and power.arguments[0] is x:
+            return x
+    return None
 
 
 @handles("logical_not.default")
