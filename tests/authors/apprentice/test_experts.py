@@ -1,11 +1,14 @@
-"""Tests of the expert's kernels, which are the oracles: one launch, convolutions by taps, transposed ones by phases."""
+"""Tests of the expert's kernels, which are the oracles: stages in one launch, convolutions by lines and phases."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +16,10 @@ import pytest
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, fluent, lower, oracle
 from kernel_gym.authors.apprentice.ascendc.expert.columns import suits_columns
+from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES
 from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
-from kernel_gym.authors.apprentice.frontend.plan import Interleave, Nest, Ref, Taps
+from kernel_gym.authors.apprentice.frontend.plan import Convolution, Filters, Interleave, Nest, Ref, Taps
 from kernel_gym.cli.commands import author
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.tasks.task import Task
@@ -58,19 +62,157 @@ def test_a_direction_of_stride_1_has_one_phase() -> None:
 
 
 def test_an_oracle_of_several_stages_is_one_launch_and_the_apprentice_s_is_not() -> None:
-    task = suites.find_task("level2/conv2d_relu_bias_add")
+    task = suites.find_task("level2/conv_transpose2d_subtract_tanh")
     expert, own = oracle(task).source, fluent(task).source
     assert expert.count("<<<") == 1
-    assert own.count("<<<") == 3
-    # Filters and rows are arranged at the same time; then the cores meet twice.
-    assert expert.count("AscendC::SyncAll();") == 2
-    assert expert.count("AscendC::PipeBarrier<PIPE_ALL>();") == 1
+    assert own.count("<<<") == 6
+    # Filters of both phases along a row are arranged at the same time; the cores meet before a stage reads.
+    assert expert.count("AscendC::SyncAll();") == 5
+    assert expert.count("AscendC::PipeBarrier<PIPE_ALL>();") == 2
 
 
 def test_stages_on_the_cube_unit_share_the_pipe_of_the_next_one() -> None:
-    """A pipe costs a microsecond. The stages that arrange filters and rows have one each."""
+    """A pipe costs a microsecond. Each stage that arranges filters or lines has one."""
     assert oracle(suites.find_task("level2/gemm_add_relu")).source.count("AscendC::TPipe pipe;") == 1
-    assert oracle(suites.find_task("level2/conv2d_relu_bias_add")).source.count("AscendC::TPipe pipe;") == 3
+    assert oracle(suites.find_task("level2/conv_transpose2d_subtract_tanh")).source.count("AscendC::TPipe pipe;") == 7
+
+
+def kinds_of_stages(name: str) -> list[type]:
+    """Return the kinds of the stages of an expert's plan."""
+    return [type(stage) for stage in lower(suites.find_task(name), expert=True).stages]
+
+
+def test_a_convolution_of_stride_1_is_one_launch_on_cube_cores() -> None:
+    source = oracle(suites.find_task("level1/conv_standard_2d_square_input_square_kernel")).source
+    _, *kernels = source.split('extern "C" __global__')
+    assert ["KERNEL_TYPE_AIC_ONLY" in kernel for kernel in kernels] == [False, True]
+    assert "REGIST_MATMUL_OBJ" not in source  # products by hand, without a library that needs vector cores
+    assert "SyncAll" not in source
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("level1/conv_pointwise_2d", [Convolution]),  # filters of one place lie as they have to
+        ("level1/conv_standard_1d", [Filters, Convolution]),
+        ("level2/conv3d_mish_tanh", [Filters, Convolution, Nest]),
+        # Padding: zeros, the image among them; the filters of a transposed one are turned round by a copy.
+        (
+            "level1/conv_standard_2d_square_input_asymmetric_kernel_dilated_padded",
+            [Nest, Nest, Filters, Convolution],
+        ),
+        ("level1/conv_transposed_2d_square_input_square_kernel", [Nest, Nest, Nest, Convolution]),
+    ],
+)
+def test_convolutions_of_stride_1_go_line_by_line(name: str, kinds: list[type]) -> None:
+    assert kinds_of_stages(name) == kinds
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "level1/conv_standard_2d_square_input_square_kernel_strided_padded",
+        "level1/conv_depthwise_2d_square_input_square_kernel",
+        "level2/conv_transpose2d_subtract_tanh",
+    ],
+)
+def test_other_convolutions_keep_their_ways(name: str) -> None:
+    assert Convolution not in kinds_of_stages(name)
+
+
+_CHECK = """\
+#include <cstdint>
+#include <cstdio>
+static uint32_t AtMost(uint32_t n, uint32_t limit) { return n < limit ? n : limit; }
+static uint32_t AtLeast(uint32_t n, uint32_t limit) { return n < limit ? limit : n; }
+struct Tiling {
+    uint32_t batch, inputs, outputs, planes, height, width, planesOut, linesOut, widthOut, depth;
+    uint32_t block, rows, span, pitch, step, together, chunk, slab, stays, half, panels, units;
+    uint32_t lineBlocks, columnBlocks;
+};
+"""
+_MAIN = """\
+static uint32_t seed = 1;
+static uint32_t Draw(uint32_t most) { return 1 + (seed = seed * 1664525u + 1013904223u) / 65536 % most; }
+int main()
+{
+    for (uint32_t n = 0; n < 2000; ++n) {
+        const uint32_t deep = Draw(3), down = Draw(8), across = Draw(9), hop = Draw(4), wide = Draw(4) == 1;
+        Tiling t{};
+        t.batch = Draw(20), t.inputs = Draw(150), t.outputs = Draw(300), t.planes = deep + Draw(8) - 1;
+        t.linesOut = Draw(70), t.height = t.linesOut + (down - 1) * hop;
+        t.widthOut = Draw(wide ? 3000 : 90), t.width = t.widthOut + (across - 1) * Draw(3);
+        t.planesOut = t.planes - deep + 1, t.depth = across * t.inputs;
+        EvenLines(t, deep, down, hop);
+        const uint32_t lines = t.rows + (down - 1) * hop, groups = (lines + t.together - 1) / t.together;
+        const uint32_t n0 = t.together * t.pitch, filters = down * t.block * t.chunk;
+        const bool whole = t.step == t.width || t.step == t.pitch;
+        const bool fits = t.rows && t.chunk % 16 == 0 && t.block % 16 == 0 && t.pitch % 16 == 0 && t.step % 8 == 0 &&
+                          t.span <= t.pitch && t.panels * t.chunk >= t.depth && n0 / 16 <= 255 && whole &&
+                          (t.together == 1 || t.step == t.pitch) &&
+                          t.chunk * n0 <= 8192 && filters <= 8192 &&
+                          (t.rows + 2 * t.together - 2) * t.pitch * t.block <= 16384 &&
+                          // The last line that is brought to L0B ends within its slab.
+                          ((groups * t.together - 1) * t.step + t.pitch) * 16 <= t.slab &&
+                          t.chunk / 16 * t.slab + (t.stays ? 0 : filters) <= t.half &&
+                          2 * t.half + (t.stays ? deep * t.panels * filters : 0) <= 131072 &&
+                          t.lineBlocks * t.rows >= t.linesOut && t.columnBlocks * t.span >= t.widthOut;
+        if (!fits) {
+            std::printf("%u: %u x %u of %u, %u lines of %u\\n", n, down, across, t.inputs, t.linesOut, t.widthOut);
+            return 1;
+        }
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_the_host_chooses_lines_that_fit_on_chip(tmp_path: Path) -> None:
+    """Sizes are drawn: whatever they are, a choice exists and nothing runs over its memory."""
+    (tmp_path / "check.cpp").write_text(_CHECK + LINES + _MAIN)
+    subprocess.run(["g++", "-O1", "-o", "check", "check.cpp"], cwd=tmp_path, check=True)
+    run = subprocess.run(["./check"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+
+
+def test_a_lone_product_starts_no_vector_cores() -> None:
+    task = suites.find_task("level1/batched_matrix_multiplication")
+    assert "#define ASCENDC_CUBE_ONLY" in oracle(task).source
+    assert "KERNEL_TYPE_AIC_ONLY" in oracle(task).source
+    assert "CUBE_ONLY" not in fluent(task).source
+    assert "CUBE_ONLY" not in oracle(suites.find_task("level2/gemm_add_relu")).source
+
+
+def test_an_expert_computes_mish_without_logarithm_and_passes_what_is_not_a_number_on() -> None:
+    mish, divergence = (suites.find_task(name) for name in ("level2/matmul_mish_mish", "level1/kl_div_loss"))
+    assert "AscendC::Tanh" in fluent(mish).source
+    assert "AscendC::Tanh" not in oracle(mish).source
+    assert "AscendC::Ln" not in oracle(mish).source
+    # A sum over targets t log t is not a number where t is none; only zeros have to be selected.
+    assert fluent(divergence).source.count("AscendC::Select") == 4
+    assert oracle(divergence).source.count("AscendC::Select") == 2
+
+
+def test_short_rows_share_instructions() -> None:
+    """Each number of a row is spread over a block, so that one instruction takes a vector of every row."""
+    norm = lower(suites.find_task("level2/gemm_group_norm_hardtanh"), expert=True).stages[2]
+    assert isinstance(norm, Nest)
+    kinds = kinds_of(norm)
+    assert kinds is not None
+    weights = [n for n, step in enumerate(norm.steps) if step.access and not step.access.flat]
+    assert len(weights) == 2
+    assert all(kinds[n] == "tile" for n in weights)
+    assert "AscendC::Brcb(spread" in oracle(suites.find_task("level2/gemm_group_norm_hardtanh")).source
+    assert "AscendC::Brcb" not in oracle(suites.find_task("level1/softmax")).source
+
+
+def test_a_number_for_each_row_is_loaded_with_the_rows() -> None:
+    hinge = lower(suites.find_task("level1/hinge_loss"), expert=True).stages[0]
+    assert isinstance(hinge, Nest)
+    kinds = kinds_of(hinge)
+    assert kinds is not None
+    assert "row" in [kinds[n] for n, step in enumerate(hinge.steps) if step.access]
 
 
 def test_rows_are_reduced_together_where_every_step_goes_with_that() -> None:
@@ -126,7 +268,7 @@ def test_no_simulated_author_writes_an_expert_s_kernel() -> None:
     task = suites.find_task("level2/conv2d_relu_bias_add")
     kernel = Apprentice("oracle").write(task, (), None, np.random.default_rng(0))
     assert kernel.source.count("<<<") == fluent(task).source.count("<<<")
-    assert not any(isinstance(stage, Taps | Interleave) for stage in lower(task).stages)
+    assert not any(isinstance(stage, Taps | Interleave | Filters | Convolution) for stage in lower(task).stages)
 
 
 def test_no_zeros_of_a_transposed_convolution_are_multiplied() -> None:
@@ -158,10 +300,22 @@ def test_an_expert_s_kernel_passes_every_gate(verifier: Verifier) -> None:
     assert verdict.feasible, verdict.feedback
 
 
+def test_a_convolution_by_lines_passes_every_gate(verifier: Verifier) -> None:
+    task = small(suites.find_task("level1/conv_standard_3d_asymmetric_input_asymmetric_kernel"))
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
+        "level1/conv_transposed_2d_square_input_square_kernel",
+        "level1/hinge_loss",
+        "level1/kl_div_loss",
+        "level2/conv2d_mish_mish",
+        "level2/conv3d_hardswish_relu_softmax_mean",
+        "level2/gemm_group_norm_hardtanh",
         "level1/conv_standard_1d",
         "level1/conv_standard_2d_square_input_asymmetric_kernel_dilated_padded",
         "level1/conv_transposed_1d_asymmetric_input_square_kernel_padded_strided_dilated",
