@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from functools import lru_cache
 from threading import RLock
 from typing import Any, cast
@@ -15,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.forward_calls import line_of
-from kernel_gym.tasks.operator_registry import quick_registry
+from kernel_gym.tasks.operator_registry import RECURRENT, quick_registry, whole_layers
 from kernel_gym.tasks.value_domains import OnHost
 
 # torch's own copying of a tree spec uses a deprecated part of torch; a user can do nothing about it.
@@ -28,8 +29,6 @@ TRACING = RLock()
 
 #: Operators that stay whole: what they compute is clearer than the indices that torch would compute it by.
 KEPT = ("aten.upsample_", "aten._upsample_", "aten.grid_sampler")
-#: Layers that torch computes step by step; their graph has as many calls as there are steps.
-RECURRENT = ("aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input")
 
 
 def export_module(
@@ -48,9 +47,13 @@ def export_module(
     shapes = _free_shapes(arguments) if dynamic else None
     try:
         with TRACING, quick_registry(), OnHost(), torch.no_grad():
-            program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
-            rules = decompositions(KEPT + RECURRENT if layers else KEPT)
-            return cast(ExportedProgram, program.run_decompositions(rules)) if decomposed else program
+            with whole_layers():
+                program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
+            if not decomposed:
+                return program
+            with whole_layers() if layers else nullcontext():
+                rules = decompositions(KEPT + RECURRENT if layers else KEPT)
+                return cast(ExportedProgram, program.run_decompositions(rules))
     except GuardOnDataDependentSymNode as error:
         raise TaskError(data_dependent(error)) from error
     except Exception as error:

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from kernel_gym.errors import TaskError
+from kernel_gym.tasks.operator_registry import layer_results
 
 #: Files of problem modules are named so; see `instance.py`.
 PROBLEM = "<kernel_gym_problem_"
@@ -40,6 +41,8 @@ _DRAWING = ("randn", "rand", "randint", "randperm", "normal")
 
 #: Functions that make a tensor of one number.
 _MAKING = ("zeros", "ones", "full", "empty")
+#: Functions that run the steps of a recurrent layer.
+_LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 #: Operators that return equal elements in any order.
 _UNORDERED = (torch.ops.aten.topk, torch.ops.aten.sort, torch.ops.aten.kthvalue, torch.ops.aten.mode)
 
@@ -75,6 +78,11 @@ class ForwardCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if positions and (training is None or args[training]):
             self._note([args[position] for position in positions])
         return func(*args, **(kwargs or {}))
+
+    def note_layer(self, name: str, steps: int) -> None:
+        """Record a recurrent layer that did not run step by step."""
+        self._operators.update(f"{name} {steps}".encode())
+        self.nonlinear = True
 
     @property
     def structure(self) -> str:
@@ -130,6 +138,32 @@ class FunctionalForward(TorchFunctionMode):
             generator = torch.Generator().manual_seed(self._seed + len(self.places))
             drawn = getattr(torch, base)(*args, **settings, generator=generator)
             return drawn.to(self._dtype or kind or drawn.dtype) if drawn.is_floating_point() else drawn
+
+
+class Layers(TorchFunctionMode):
+    """Gives the results of recurrent layers their shapes without running the steps, for tensors without values.
+
+    `calls` is told of each layer; `multiply_adds` counts those of its products.
+    """
+
+    def __init__(self, calls: ForwardCalls | None = None) -> None:
+        super().__init__()
+        self._calls = calls
+        self.multiply_adds = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        # With sequences of several lengths, the fourth argument is the list of weights. Dropout draws numbers.
+        if name not in _LAYERS or not isinstance(args[3], bool) or (args[5] and args[6]):
+            return func(*args, **(kwargs or {}))
+        x, first, weights, *_, bidirectional, batch_first = args
+        steps, batch = x.shape[1 if batch_first else 0], x.shape[0 if batch_first else 1]
+        self.multiply_adds += steps * batch * sum(weight.numel() for weight in weights if weight.dim() == 2)
+        if self._calls is not None:
+            self._calls.note_layer(name, steps)
+        return layer_results(x, first, bidirectional=bidirectional)
 
 
 def _is_stable(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

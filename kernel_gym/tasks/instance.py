@@ -36,7 +36,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_module, lifted_constants
-from kernel_gym.tasks.forward_calls import ForwardCalls, FunctionalForward, same_memory
+from kernel_gym.tasks.forward_calls import ForwardCalls, FunctionalForward, Layers, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
 from kernel_gym.tasks.rounding import RoundedOtherwise
 from kernel_gym.tasks.size_constants import with_sizes
@@ -214,11 +214,11 @@ class ModuleInstance:
 
     @cached_property
     def _work(self) -> int:
-        counter = FlopCounterMode(display=False)
-        with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost(), self._draws():
+        counter, layers = FlopCounterMode(display=False), Layers()
+        with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost(), self._draws(), layers:
             self._build()(*self._arguments)
         elements = sum(spec.numel for spec in (*self.signature.inputs, *self.signature.outputs))
-        return int(counter.get_total_flops()) // 2 + elements
+        return int(counter.get_total_flops()) // 2 + layers.multiply_adds + elements
 
     def nonlinear(self) -> bool:
         """Return whether `forward` computes what sums of products and clipping at zero cannot."""
@@ -240,7 +240,8 @@ class ModuleInstance:
             self._fake_model = self._build()
             self._arguments, recorder = self.draw()
             products, calls, draws, model = Products(), ForwardCalls(), self._draws(), self._build()
-            with torch.no_grad(), OnHost(), draws, products, calls, _task_error("forward() fails", self.case):
+            running = _task_error("forward() fails", self.case)
+            with torch.no_grad(), OnHost(), draws, products, calls, Layers(calls), running:
                 outputs = _tensors(model(*self._arguments))
             self._places, self._nonlinear = tuple(draws.places), calls.nonlinear
             changed = self._changed(model, outputs, calls)

@@ -9,14 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
+import torch
 from torch._C import DispatchKey
+from torch._decomp import decomposition_table
 from torch._export import utils
-from torch._ops import OperatorBase
+from torch._ops import OperatorBase, OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
 
 _PY_IMPL = OperatorBase.py_impl
 #: Gives every composite operator of torch's C++ code its Python object; torch calls it once for each namespace.
 _LOADER = "_materialize_cpp_cia_ops"
+
+#: Layers that torch computes step by step, by their names in graphs.
+RECURRENT = ("aten.lstm.input", "aten.gru.input", "aten.rnn_tanh.input", "aten.rnn_relu.input")
+#: The keys by which torch finds the steps of a recurrent layer while it traces one that stays whole.
+_STEPS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd, DispatchKey.Meta, DispatchKey.CPU)
 
 
 @contextmanager
@@ -28,6 +37,47 @@ def quick_registry() -> Iterator[None]:
             getattr(utils, _LOADER)()
             stack.enter_context(_replaced(utils, _LOADER, lambda: None))
         yield
+
+
+@contextmanager
+def whole_layers() -> Iterator[None]:
+    """Trace recurrent layers by the shapes of their results; one thread at a time.
+
+    Torch runs all steps on tensors without values, 13 ms each, only to find these shapes.
+    """
+    operators = [_operator(name) for name in RECURRENT]
+    rules = {operator: _shaped(decomposition_table[operator]) for operator in operators}
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(decomposition_table, rules))
+        for operator in operators:
+            stack.callback(operator._dispatch_cache.clear)
+            stack.enter_context(patch.dict(operator.py_kernels, dict.fromkeys(_STEPS, rules[operator])))
+            operator._dispatch_cache.clear()
+        yield
+
+
+def _operator(name: str) -> OpOverload:
+    _, packet, overload = name.split(".")
+    operator: OpOverload = getattr(getattr(torch.ops.aten, packet), overload)
+    return operator
+
+
+def _shaped(steps: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that gives a recurrent layer's results their shapes, and computes those of real tensors."""
+
+    def results(x: torch.Tensor, first: Any, *settings: Any) -> tuple[torch.Tensor, ...]:
+        if not isinstance(x, FakeTensor):
+            return tuple(steps(x, first, *settings))
+        return layer_results(x, first, bidirectional=settings[-2])
+
+    return results
+
+
+def layer_results(x: torch.Tensor, first: Any, *, bidirectional: bool) -> tuple[torch.Tensor, ...]:
+    """Return tensors with the shapes of a recurrent layer's results: the outputs of all steps, then the last states."""
+    states = [first] if isinstance(first, torch.Tensor) else list(first)
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    return (x.new_empty((*x.shape[:-1], width)), *(state.new_empty(state.shape) for state in states))
 
 
 def _register(operator: OperatorBase, key: Any) -> Callable[[Any], Any]:

@@ -123,3 +123,20 @@ def test_tensors_that_forward_makes_have_the_precision_of_the_evaluation() -> No
         product, half = module.evaluate(inputs, dtype)
         assert (product.dtype, half.dtype) == (expected, torch.float16)
         assert torch.equal(product, torch.full((4, 4), 3.0, dtype=expected))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_of_many_steps_is_seen_by_its_shapes(kind: str) -> None:
+    """At 100,000 steps, one by one would take minutes."""
+    text = TEXT.replace("nn.BatchNorm1d(3)", f"nn.{kind}(3, 5, bidirectional=True)").replace("torch.randn(4, 3)", "X")
+    text = text.replace("BODY", "return self.norm(x)")
+    few, many = (
+        ModuleInstance(text.replace("X", f"torch.randn({n}, 2, 3)"), f"{n:064x}", Case("public", "public"), ())
+        for n in (4, 100_000)
+    )
+    assert [spec.shape for spec in many.signature.outputs][:2] == [(100_000, 2, 10), (2, 2, 5)]
+    assert few.signature.structure != many.signature.structure
+    assert many.nonlinear()
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    assert few.work() > 4 * 2 * 2 * gates * 5 * (3 + 5)
+    torch.testing.assert_close(few.run_example()[0].shape, torch.Size(few.signature.outputs[0].shape))

@@ -162,6 +162,13 @@ def test_a_number_that_is_a_size_follows_that_size() -> None:
     assert sized_whole(sizes, 3, [2], [{"x.shape[0]": 3, "x.shape[1]": 2}]) == groups
 
 
+def test_a_constant_may_be_zero_at_all_cases() -> None:
+    """As `padding = 0` is in a problem file."""
+    sizes = CaseSizes("rows columns padding", public=(3, 48, 0), hidden=((5, 80, 0),), timing=(64, 256, 0))
+    inputs = {"x": "torch.rand(rows, columns + padding)"}
+    agreeing_plan(TaskDefinition(None, "made", "other", "For the plan.", sizes, "x + 1", inputs).task("test"))
+
+
 @pytest.mark.parametrize("shift", [-2, 3])
 def test_a_shift_of_a_roll_is_taken_modulo_the_size(shift: int) -> None:
     """Torch adds the remainder of the shift, which is another number where the size is smaller than the shift."""

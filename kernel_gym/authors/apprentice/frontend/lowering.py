@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -17,7 +17,8 @@ from kernel_gym.authors.apprentice.frontend.plan import Nest, Plan, Taps, Unsupp
 from kernel_gym.authors.apprentice.frontend.plan_builder import Shapes
 from kernel_gym.authors.apprentice.frontend.reader import read
 from kernel_gym.errors import TaskError
-from kernel_gym.tasks.graph import Graph
+from kernel_gym.tasks.graph import Graph, Result
+from kernel_gym.tasks.operator_registry import RECURRENT as RECURRENT_LAYERS
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 
@@ -66,10 +67,9 @@ def _read(task: Task, expert: bool) -> Plan | str:
     shapes = [_shapes(task, case) for case in task.cases]
     steady = _steady(task)
     try:
-        graph, twins = task.instance(task.public).graph(), _twins(task)
         # The calls of recurrent layers follow the number of steps: where that varies, the layers stay whole.
-        if not steady and RECURRENT.search(task.source) and _steps_vary(graph, twins[: len(task.hidden)]):
-            graph, twins = task.instance(task.public).graph(layers=True), _twins(task, layers=True)
+        layers = not steady and bool(RECURRENT.search(task.source)) and _steps_vary(task)
+        graph, twins = task.instance(task.public).graph(layers=layers), _twins(task, layers=layers)
         options: dict[str, Any] = {"steady": steady, "edges": _edges(task, len(names))}
         plan = read(graph, name, _title(task), shapes, twins, names, expert=expert, **options)
     except Unsupported as error:
@@ -88,10 +88,22 @@ def _read(task: Task, expert: bool) -> Plan | str:
     return replace(plan, unfused=unfused) if len(unfused.stages) > len(plan.stages) else plan
 
 
-def _steps_vary(graph: Graph, twins: Sequence[Callable[[], Graph]]) -> bool:
+def _steps_vary(task: Task) -> bool:
     """Return whether the number of steps of a recurrent layer changes from case to case."""
-    graphs = [graph, *(twin() for twin in twins)]
-    return len({sum(call.operator in STEPPED for call in graph.calls) for graph in graphs}) > 1
+    cases = (task.public, *task.hidden)
+    steps = [_steps(task.instance(case).graph(layers=True)) for case in cases]
+    if not any(steps):
+        graphs = (task.instance(case).graph() for case in cases)
+        steps = [[sum(call.operator in STEPPED for call in graph.calls)] for graph in graphs]
+    return any(numbers != steps[0] for numbers in steps)
+
+
+def _steps(graph: Graph) -> list[int]:
+    """Return the numbers of steps of the recurrent layers that read an argument of the module."""
+    shapes = {Result(item.name): item.tensor.shape for item in graph.inputs if item.tensor}
+    layers = [call for call in graph.calls if call.operator in RECURRENT_LAYERS]
+    first = [(shapes[source], call) for call in layers if (source := call.arguments[0]) in shapes]
+    return [shape[1 if call.arguments[-1] else 0] for shape, call in first]
 
 
 def _reduces_rows(plan: Plan) -> bool:
@@ -115,9 +127,9 @@ def _edges(task: Task, inputs: int) -> list[Shapes]:
     divisors = {name: gcd(*sizes) if len(set(sizes)) > 1 else sizes[0] for name, sizes in by_name.items()}
     shapes = []
     for name, sizes in by_name.items():
-        large = -(-max(LARGE, max(sizes)) // divisors[name]) * divisors[name]
-        case = Case("edge", "hidden", tuple((divisors | {name: large}).items()))
         if len(set(sizes)) > 1:
+            large = -(-max(LARGE, max(sizes)) // divisors[name]) * divisors[name]
+            case = Case("edge", "hidden", tuple((divisors | {name: large}).items()))
             with suppress(TaskError):
                 shapes.append(_shapes(task, case))
     return [edge for edge in shapes if len(edge.inputs) == inputs]
