@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -33,6 +34,10 @@ from kernel_gym.verifier.values import Array
 TRIALS, FEWER, LARGE_BYTES, LARGE_WORK = 5, 2, 16 << 20, 100_000_000
 #: How verdicts name the case, and how feedback does.
 CASE, PLACE = "reference", "at the reference's shapes"
+#: The note on a task whose outputs vary less than this policy tolerates.
+CONSTANT = "a constant would pass, too: the outputs vary less than this policy tolerates"
+#: For each output the numbers that could stand for all of its elements: from, to.
+Ranges: TypeAlias = list[tuple[float, float]]
 
 
 def measure(device: Device, build: Build, task: Task, checked: Checked, sets: KernelValues) -> Outcome:
@@ -43,13 +48,18 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, sets: Ke
     count = FEWER if large else TRIALS
     trials = [_trial(task, seeds, number) for number in range(count)]
     runs: list[Run] = []
+    allowed: list[Ranges] = []
     for run, values, poison in _runs(device, build, task, trials, seeds):
-        refused = _refuse(run, task, values, poison)
+        if run.status != "ok":
+            return failed(run, PLACE, CASE)
+        truths = evaluate(task.instance(task.timing), values)
+        refused = _refuse(run, truths, poison)
         if refused is not None:
             return refused
         checked.warnings = distinct(checked.warnings + run.warnings)
         runs.append(replace(run, outputs=()))
-    return _timed(device, task, signature, runs)
+        allowed.append([_constants(truth) for truth in truths])
+    return _timed(device, task, signature, runs, allowed)
 
 
 def _runs(
@@ -97,24 +107,37 @@ def _array(tensor: torch.Tensor, dtype: str) -> Array:
     return np.asarray(plain.numpy(), dtype=numpy_dtype(dtype))
 
 
-def _refuse(run: Run, task: Task, values: tuple[Array, ...], poison: int) -> Incorrect | None:
-    """Return the verdict on a run that did not finish or whose outputs are wrong; None if it is right."""
-    if run.status != "ok":
-        return failed(run, PLACE, CASE)
-    mismatch = _mismatch(run.outputs, evaluate(task.instance(task.timing), values), poison)
+def _refuse(run: Run, truths: tuple[Array, ...], poison: int) -> Incorrect | None:
+    """Return the verdict on a run whose outputs are wrong; None if they are right."""
+    mismatch = _mismatch(run.outputs, truths, poison)
     if mismatch is None:
         return None
     text = f"Wrong result {PLACE}: {mismatch.describe()}. Compared with atol = rtol = {PLAIN:g}."
     return Incorrect(text, cause="mismatch", case=CASE, plain=False, wrong=mismatch.elements)
 
 
-def _timed(device: Device, task: Task, signature: Signature, runs: list[Run]) -> Outcome:
+def _constants(truth: Array) -> tuple[float, float]:
+    """Return the least and the greatest number that could stand for every element of an output, if there is any."""
+    wide = truth.astype(np.float64)
+    tolerance = PLAIN + PLAIN * np.abs(wide)
+    return float(np.max(wide - tolerance, initial=-np.inf)), float(np.min(wide + tolerance, initial=np.inf))
+
+
+def _is_constant(allowed: list[Ranges]) -> bool:
+    """Return whether one number an output would have passed in all runs."""
+    return all(
+        max(low for low, _ in of_one) <= min(high for _, high in of_one) for of_one in zip(*allowed, strict=True)
+    )
+
+
+def _timed(device: Device, task: Task, signature: Signature, runs: list[Run], allowed: list[Ranges]) -> Outcome:
     slowest = max(runs, key=lambda run: run.latency_us or 0.0)
     latency, floor = slowest.latency_us or 0.0, device.floor_us(signature)
     if latency < floor:
         return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
     notes = [f"{len(runs)} sets of inputs as get_inputs() draws them, compared with atol = rtol = {PLAIN:g}"]
     notes += [f"not at its own sizes: {flag}" for flag in task.flags if flag.startswith("shrunk: timing")]
+    notes += [CONSTANT] if _is_constant(allowed) else []
     return Timed(latency, slowest.profile or Profile(), tuple(notes))
 
 

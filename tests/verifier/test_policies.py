@@ -13,6 +13,7 @@ from kernel_gym.tasks.specs import model_seed
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import POLICIES, Incorrect, Uncompilable, from_json
 from kernel_gym.verifier import Verifier
+from kernel_gym.verifier.reference_policy import CONSTANT
 
 RELU = "a.store(0, np.maximum(a.load(0), 0))\nreturn 0"
 #: Refuses every shape but the reference's own.
@@ -57,6 +58,20 @@ def test_kernels_that_published_harnesses_refuse_are_refused(device, relu, pytho
     assert isinstance(verdict, Incorrect)
     assert verdict.case == "reference"
     assert "at the reference's shapes" in verdict.feedback
+
+
+@pytest.mark.parametrize(
+    ("task", "body", "noted"),
+    [
+        ("torch.softmax(x.flatten(), 0)", "a.store(0, 0)\nreturn 0", True),
+        ("torch.relu(x) + 1e4", "a.store(0, 1e4)\nreturn 0", True),
+        ("torch.relu(x)", RELU, False),
+    ],
+)
+def test_a_verdict_says_where_a_constant_passes(device, make_task, python_kernel, task, body, noted):
+    verdict = judge(device, python_kernel(body), make_task(task, inputs="torch.randn(rows, columns)"), "reference")
+    assert verdict.feasible
+    assert (CONSTANT in verdict.notes) == noted
 
 
 def test_a_kernel_that_remembers_the_first_inputs_fails(device, relu, python_kernel):
