@@ -212,10 +212,10 @@ class KernelWritingEnv(gym.Env[Observation, str]):
         assert self._task is not None
         progress = self._progress
         return {
-            "task": _shown(describe(self._task)),
-            "kernel": _shown(self._kernel.source),
-            "feedback": _shown("\n\n".join(f"{verdict.outcome}: {verdict.feedback}" for verdict in self._last)),
-            "best_kernel": _shown(self._best.source),
+            "task": shown(describe(self._task)),
+            "kernel": shown(self._kernel.source),
+            "feedback": shown("\n\n".join(f"{verdict.outcome}: {verdict.feedback}" for verdict in self._last)),
+            "best_kernel": shown(self._best.source),
             "stage": np.int64(progress.stage is Stage.REFINE),
             "attempts_left": np.int64(self.options.budget - progress.used),
             "latency_us": np.array([progress.first_us or 0.0, progress.best_us or 0.0]),
@@ -252,6 +252,6 @@ def _text_space() -> gym.spaces.Text:
     return gym.spaces.Text(LENGTH, min_length=0, charset=string.printable)
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Return a text as the observation space has it: printable ASCII, not longer than allowed."""
     return "".join(letter if letter in string.printable else "?" for letter in text[:LENGTH])

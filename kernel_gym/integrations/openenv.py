@@ -28,7 +28,7 @@ from pydantic import Field
 
 from kernel_gym.envs import factories
 from kernel_gym.envs.options import Options
-from kernel_gym.envs.writing import KernelWritingEnv
+from kernel_gym.envs.writing import KernelWritingEnv, shown
 from kernel_gym.errors import KernelGymError
 from kernel_gym.version import __version__
 
@@ -97,14 +97,15 @@ class KernelWriting(Environment[KernelAction, KernelObservation, KernelState]):
         """Judge a kernel.
 
         Args:
-            action: The kernel.
+            action: The kernel. Characters that are not printable ASCII become `?`, as in observations, and what is
+                longer than an action may be is cut.
             timeout_s: Not used: the verifier has its own limits.
             **kwargs: Not used.
 
         Returns:
             The observation with reward and `done`; `metadata["failure"]` if the infrastructure failed.
         """
-        values, reward, terminated, truncated, info = self._env.step(action.source)
+        values, reward, terminated, truncated, info = self._env.step(shown(action.source))
         self._state.step_count += 1
         observation = self._observation(values, info)
         observation.reward, observation.done = float(reward), terminated or truncated

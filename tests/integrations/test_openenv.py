@@ -67,6 +67,15 @@ def test_an_episode_over_the_network_has_the_verifiers_rewards(url: str) -> None
         assert (state.step_count, state.task_id, state.attempts_left) == (3, "level1/relu", 0)
 
 
+def test_kernels_of_models_have_other_characters_and_any_length(url: str) -> None:
+    """They were an error of the server, and the end of the session."""
+    relu = oracle(suites.find_task("level1/relu")).source
+    with connected(url) as env:
+        env.reset(seed=1, task="level1/relu")
+        assert env.step(KernelAction(source=f"{relu}\n// 2 \N{MULTIPLICATION SIGN} 3\n")).reward == 1.0
+        assert env.step(KernelAction(source="x" * 100_000)).reward == -1.0
+
+
 def test_sessions_do_not_share_their_episodes(url: str) -> None:
     with connected(url) as one, connected(url) as other:
         one.reset(task="level1/relu")
