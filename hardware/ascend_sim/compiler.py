@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
@@ -34,7 +35,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        errors = _unusable(elf)
+        errors = (*_unusable(elf), *_beyond_arrays(folder))
         if not errors:
             operations.count(folder / OBJECT, source, elf)
     return errors
@@ -58,6 +59,11 @@ def _front(runtime: SimulatorBuild) -> list[str]:
     """Return the part of the command that determines which files the compiler reads."""
     headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
     return [runtime.compiler, *kernel_flags(runtime.compiler), *headers]
+
+
+def _beyond_arrays(folder: Path) -> Iterator[Diagnostic]:
+    for index, elements in dict.fromkeys(operations.beyond_arrays(folder / OBJECT)):
+        yield Diagnostic(f"index {index} is beyond the end of an array of {elements} elements")
 
 
 def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:
