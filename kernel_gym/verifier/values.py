@@ -12,7 +12,7 @@ other element. Where rows do not depend on each other, a few more rows are sever
 which make an exponential overflow behind a matrix product, too. The kind `ordinary` is `mixed` without stress. In both
 every row has a scale and an offset of its own, so that a sample of the rows does not stand for the others. In
 `ordinary` a few elements at random places outweigh those around them, so that a part of a row does not stand for the
-rest of it. Large arguments are put together from pieces of a pool, because drawing every value would take longer than
+rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of a pool, because drawing every value would take longer than
 running a kernel on them.
 """
 
@@ -51,6 +51,12 @@ ROW_FACTOR: dict[Kind, float] = {"mixed": 0.2, "ordinary": 0.4}
 ROW_OFFSET = 0.5
 #: One of so many elements is a peak without stress, and its factor. Peaks are most of a sum of squares.
 PEAKS, PEAK = 512, 32.0
+#: Inputs for each output from which on peaks are of all magnitudes, where no layer is between them: then a few of them
+#: are a large part of a sum of absolute values, too. The largest of their factors.
+INPUTS_PER_OUTPUT, HIGHEST = 64, 4096.0
+#: In the unit interval peaks cannot be large. There they are so many times rarer, and all other values are powers of two
+#: with exponents between these.
+RARER, SMALLEST, SMALL = 16, -24.0, -14.0
 #: Least distance of values at the timing sizes from the edges of the unit interval.
 EDGE = 2.0**-12
 #: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
@@ -95,7 +101,8 @@ def draw_mixed(
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
     if not stress:
-        values = [_with_peaks(array, spec, rng) for array, spec in zip(values, signature.inputs, strict=True)]
+        high = _is_reduction(signature)
+        values = [_with_peaks(array, spec, rng, high) for array, spec in zip(values, signature.inputs, strict=True)]
     position = stressed_input(signature)
     if position is None or not stress:
         return tuple(values), None
@@ -137,13 +144,29 @@ def _varied(array: Array, spec: InputSpec, spread: float, rng: np.random.Generat
     return array
 
 
-def _with_peaks(array: Array, spec: InputSpec, rng: np.random.Generator) -> Array:
-    """Return an array, changed in place, with peaks at random places; in the unit interval they are near its edges."""
+def _is_reduction(signature: Signature) -> bool:
+    """Return whether outputs are few beside the inputs, and no layer is between them, as in a loss."""
+    inputs, outputs = (sum(spec.numel for spec in specs) for specs in (signature.inputs, signature.outputs))
+    return inputs >= INPUTS_PER_OUTPUT * outputs and all(spec.origin == "argument" for spec in signature.inputs)
+
+
+def _with_peaks(array: Array, spec: InputSpec, rng: np.random.Generator, high: bool) -> Array:
+    """Return an array, changed in place, with peaks at random places; in the unit interval they are near its edges.
+
+    High ones have all magnitudes; in the unit interval they have all values, beside others that are small.
+    """
     if not _is_float_argument(spec) or spec.domain.factors or not array.size:
         return array
-    flat = array.reshape(-1)
-    peaks = rng.integers(0, flat.size, flat.size // PEAKS)
-    flat[peaks] = rng.choice((EDGE, 1.0 - EDGE), peaks.size) if spec.domain.kind == "unit" else PEAK * flat[peaks]
+    flat, unit = array.reshape(-1), spec.domain.kind == "unit"
+    peaks = rng.integers(0, flat.size, flat.size // (PEAKS * RARER if unit and high else PEAKS))
+    if not unit:
+        flat[peaks] *= PEAK / (rng.uniform(1 / HIGHEST, 1.0, peaks.size) if high else 1.0)
+    elif high:
+        values = flat[peaks]
+        np.exp2(SMALL + (SMALLEST - SMALL) * flat, out=flat)
+        flat[peaks] = values
+    else:
+        flat[peaks] = rng.choice((EDGE, 1.0 - EDGE), peaks.size)
     return array
 
 

@@ -13,7 +13,7 @@ from kernel_gym.verifier.expected import OUTLIER, OUTLIERS, Expected, expected_f
 from kernel_gym.verifier.reference import evaluate, independent_dimensions, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.value_sets import TELLING, make
-from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, Rows, draw_mixed
+from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, SMALLEST, Rows, draw_mixed
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 LARGE = (512, 1024)
@@ -282,7 +282,10 @@ def test_a_sample_of_the_rows_does_not_stand_for_all(make_task, expression, kind
     ("expression", "sample"),
     [
         ("(x * x).mean()", lambda x, n: (x[:, :n] ** 2).mean(1)),
-        ("torch.logsumexp(x, dim=1).mean()", lambda x, n: np.log(np.exp(x[:, :n]).sum(1) * (x.shape[1] / n))),
+        (
+            "torch.logsumexp(x, dim=1).mean()",
+            lambda x, n: np.logaddexp.reduce(x[:, :n], axis=1) + np.log(x.shape[1] / n),
+        ),
     ],
     ids=["squares", "exponentials"],
 )
@@ -298,11 +301,36 @@ def test_a_part_of_light_rows_does_not_stand_for_the_rest_of_them(make_task, exp
     assert np.abs(lazy - expected.truth) > 100 * expected.tolerance
 
 
-def test_values_in_the_unit_interval_keep_away_from_its_edges_without_stress(make_task):
-    task = make_task("torch.log(x).mean()", inputs="torch.rand(rows, columns)")
-    values = make(task, task.timing, "ordinary", SEEDS, "timed")
-    assert values.kind == "ordinary"
-    assert EDGE <= values.values[0].min() < values.values[0].max() <= 1 - EDGE
+@pytest.mark.parametrize("argument", [0, 1])
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [
+        ("torch.nn.functional.smooth_l1_loss(x, y)", "torch.randn(rows, columns)"),
+        ("torch.relu(1 - x * y).mean()", "torch.randn(rows, columns)"),
+        ("torch.nn.functional.kl_div(torch.log(x), y, reduction='sum')", "torch.rand(rows, columns)"),
+    ],
+    ids=["huber", "hinge", "divergence"],
+)
+def test_half_of_each_row_used_twice_is_seen_in_a_loss(make_task, expression, inputs, argument):
+    task = make_task(expression, "x, y", f"{inputs}, {inputs}")
+    missed = []
+    for seed in range(5):
+        values = make(task, task.timing, "ordinary", SEEDS, f"timed{seed}")
+        assert values.kind == "ordinary"
+        lazy, half = list(values.values), values.values[argument].shape[1] // 2
+        lazy[argument] = np.concatenate([values.values[argument][:, :half]] * 2, axis=1)
+        (result,), (expected,) = evaluate(task.instance(task.timing), tuple(lazy), torch.float64), values.expected
+        missed.append(float(np.abs(result - expected.truth) / expected.tolerance))
+    assert np.median(missed) > 75
+
+
+def test_values_in_the_unit_interval_are_never_at_its_edges_without_stress(make_task):
+    few, many = "torch.log(x).mean()", "torch.log(x) / x.sum()"
+    for expression, least in ((few, 2.0**SMALLEST), (many, EDGE)):
+        task = make_task(expression, inputs="torch.rand(rows, columns)")
+        values = make(task, task.timing, "ordinary", SEEDS, "timed")
+        assert values.kind == "ordinary"
+        assert least <= values.values[0].min() < values.values[0].max() <= 1 - EDGE
 
 
 @pytest.mark.parametrize("kind", ["mixed", "ordinary"])
