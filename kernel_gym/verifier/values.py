@@ -12,8 +12,8 @@ other element. Where rows do not depend on each other, a few more rows are sever
 which make an exponential overflow behind a matrix product, too. The kind `ordinary` is `mixed` without stress. In both
 every row has a scale and an offset of its own, so that a sample of the rows does not stand for the others. In
 `ordinary` a few elements at random places outweigh those around them, so that a part of a row does not stand for the
-rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of a pool, because drawing every value would take longer than
-running a kernel on them.
+rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of a pool, because drawing
+every value would take longer than running a kernel on them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ PEAKS, PEAK = 512, 32.0
 #: Inputs for each output from which on peaks are of all magnitudes, where no layer is between them: then a few of them
 #: are a large part of a sum of absolute values, too. The largest of their factors.
 INPUTS_PER_OUTPUT, HIGHEST = 64, 4096.0
-#: In the unit interval peaks cannot be large. There they are so many times rarer, and all other values are powers of two
-#: with exponents between these.
+#: In the unit interval peaks cannot be large. There they are so many times rarer, and all others are powers of two with
+#: exponents between these.
 RARER, SMALLEST, SMALL = 16, -24.0, -14.0
 #: Least distance of values at the timing sizes from the edges of the unit interval.
 EDGE = 2.0**-12

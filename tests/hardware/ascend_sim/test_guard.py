@@ -70,9 +70,12 @@ STRAYS = {
     "below the arguments": ("host", "sum = ((const uint64_t *)a)[-1];"),
     "above the arguments": ("host", "sum = ((const uint64_t *)a)[1 << 20];"),
     "into the arguments": ("host", "((KernelTensor *)a->inputs)[0].ndim = 0;"),
-    "up the host's stack": ("host", "for (int i = 4; i < 100000; ++i) sum += own[i];"),
-    "up a core's stack": ("core", "for (int i = 4; i < 100000; ++i) sum += own[i];"),
-    "a return address": ("host", "for (int i = 63; i >= 4; --i) own[i] = 0;"),
+    "up the host's stack": ("host", "uint64_t *p = own; for (int i = 4; i < 100000; ++i) sum += p[i];"),
+    "up a core's stack": ("core", "uint64_t *p = own; for (int i = 4; i < 100000; ++i) sum += p[i];"),
+    "beyond an array": ("core", "for (int i = 0; i < 5; ++i) sum += own[i];"),
+    "beyond an array in an object": ("host", "Large one{}; one.words[n] = 1;"),
+    "below an array": ("host", "sum = own[3 - n];"),
+    "a return address": ("host", "uint64_t *p = own; for (int i = 63; i >= 4; --i) p[i] = 0;"),
     "a return address by offset": ("core", "uint64_t *p = own; for (int i = 63; i >= 4; --i) p[i] ^= 1;"),
     "the host's stack from a core": ("core", "hosts[0] = 1;"),
     "a pointer bent to read": ("core", f"{BEND} bent.number ^= 1ull << 40; sum = *bent.pointer;"),
@@ -135,6 +138,13 @@ def test_accesses_to_other_memory_are_faults(device: AscendSim, name: str) -> No
     result = run(device, *STRAYS[name], compute=len(name) % 2 == 0)
     assert result.fault is not None
     assert result.fault.rule == "BAD_POINTER", result.fault
+
+
+@pytest.mark.parametrize(("index", "array"), [("4", "own[4]"), ("-1", "own[-1]"), ("64", "Large{}.words[64]")])
+def test_a_constant_index_beyond_an_array_does_not_compile(device: AscendSim, index: str, array: str) -> None:
+    build = device.build(Kernel(source("core", f"sum = {array};")))
+    assert not build.ok
+    assert f"index {index} is beyond the end of an array of" in build.diagnostics[0].message
 
 
 @pytest.mark.parametrize("name", POINTERS)
