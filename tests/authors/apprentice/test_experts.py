@@ -19,7 +19,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.columns import suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES
 from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
-from kernel_gym.authors.apprentice.frontend.plan import Convolution, Filters, Interleave, Nest, Ref, Taps
+from kernel_gym.authors.apprentice.frontend.plan import Convolution, Either, Filters, Interleave, Nest, Ref, Taps
 from kernel_gym.cli.commands import author
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.tasks.task import Task
@@ -155,7 +155,7 @@ int main()
                           // The last line that is brought to L0B ends within its slab.
                           ((groups * t.together - 1) * t.step + t.pitch) * 16 <= t.slab &&
                           t.chunk / 16 * t.slab + (t.stays ? 0 : filters) <= t.half &&
-                          2 * t.half + (t.stays ? deep * t.panels * filters : 0) <= 131072 &&
+                          2 * t.half + (t.stays ? deep * down * t.block * ((t.depth + 7) / 8 * 8) : 0) <= 131072 &&
                           t.lineBlocks * t.rows >= t.linesOut && t.columnBlocks * t.span >= t.widthOut;
         if (!fits) {
             std::printf("%u: %u x %u of %u, %u lines of %u\\n", n, down, across, t.inputs, t.linesOut, t.widthOut);
@@ -182,6 +182,13 @@ def test_a_lone_product_starts_no_vector_cores() -> None:
     assert "KERNEL_TYPE_AIC_ONLY" in oracle(task).source
     assert "CUBE_ONLY" not in fluent(task).source
     assert "CUBE_ONLY" not in oracle(suites.find_task("level2/gemm_add_relu")).source
+
+
+def test_dimensions_of_one_need_no_copies() -> None:
+    """`einsum` adds and drops them; elements that lie in order are multiplied where they are."""
+    name = "level1/four_dim_tensor_matrix_multiplication"
+    assert kinds_of_stages(name) == [Either]
+    assert len(lower(suites.find_task(name)).stages) == 4  # the apprentice copies
 
 
 def test_an_expert_computes_mish_without_logarithm_and_passes_what_is_not_a_number_on() -> None:

@@ -156,11 +156,20 @@ class PlanBuilder:
 
     def tensor(self, value: Value) -> Tensor:
         """Return the value in global memory, contiguous; add a stage that computes it if it is not there yet."""
+        value = self._straight(value)
         if isinstance(value, Tensor) and value.contiguous:
             return value
         if id(value) not in self._held:
             self._held[id(value)] = (value, self.computed(value, self.scratch(value.shape)))
         return self._held[id(value)][1]
+
+    def _straight(self, value: Value) -> Value:
+        """Return a view whose elements lie in order as a contiguous tensor, whatever the strides of dimensions of 1."""
+        if not self.expert or not isinstance(value, Tensor) or value.contiguous:
+            return value
+        steps = zip(value.shape, value.strides, row_major(value.shape), strict=True)
+        in_order = value.offset == 0 and all(extent == 1 or step == dense for extent, step, dense in steps)
+        return contiguous(value.buffer, value.shape, value.dtype) if in_order else value
 
     def floats(self, value: Value) -> Tensor:
         """Return the value in global memory as contiguous floats; a tensor of another element type is copied."""
@@ -414,6 +423,7 @@ class PlanBuilder:
     def output(self, value: Value, name: str, index: int, dtype: str) -> None:
         """Make a value the n-th output; a stage that computes it into the workspace writes to the output instead."""
         self._declare(name, dtype, "output", index, value.shape)
+        value = self._straight(value)
         if isinstance(value, Tensor) and value.contiguous and dtype == "float32" and value.buffer not in self.moved:
             whole = self.sizes.same(self._extents[value.buffer], product(value.shape))
             if whole and self._origin[value.buffer] == "workspace":

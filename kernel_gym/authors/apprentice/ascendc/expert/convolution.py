@@ -33,7 +33,7 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
 {
     uint64_t best = ~0ull;
     t.block = Blocks(Blocks(t.outputs, Blocks(t.outputs, 64)), 16) * 16;
-    const uint32_t kept = deep * down * t.block * (t.depth + 64);
+    const uint32_t kept = deep * down * t.block * Blocks(t.depth, 8) * 8;
     t.stays = t.block >= t.outputs && kept <= 90000;
     t.half = t.stays ? (131072 - kept) / 512 * 256 : 65536;
     for (uint32_t parts = Blocks(t.widthOut, 512); parts <= Blocks(t.widthOut, 16) && parts <= 128; ++parts) {
@@ -49,13 +49,11 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
                     continue;
                 }
                 const uint32_t panels = Blocks(t.depth, most), chunk = Blocks(Blocks(t.depth, panels), 16) * 16;
-                if (t.stays && deep * panels * down * t.block * chunk > kept) {
-                    continue;
-                }
                 const uint64_t products = down * Blocks(rows + together - 1, together), steps = deep * panels;
                 const uint64_t multiply = products * (6 + t.block / 16 * (n / 16) * (chunk / 8) * 2);
-                const uint64_t move = down * (28 + t.block * chunk / 64) + groups * (chunk / 16) * (28 + n / 2);
-                const uint64_t filters = down * t.block * (14 + chunk / 15);
+                const uint64_t filter = down * t.block * (112 + chunk) / 64;
+                const uint64_t move = filter + groups * (chunk / 16) * (28 + n / 2);
+                const uint64_t filters = down * t.block * (14 + (t.stays ? t.depth : chunk) / 10);
                 const uint64_t bursts = step == t.width ? 1 : count, lines = chunk * (10 * bursts + count * step / 15);
                 const uint64_t load = chunk / 16 * 11 * bursts + lines + (t.stays ? 0 : filters);
                 const uint64_t larger = multiply > move ? multiply : move, busy = larger > load ? larger : load;
@@ -63,7 +61,7 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
                 const uint64_t units = 1ull * t.batch * t.planesOut * Blocks(t.outputs, t.block) *
                                        Blocks(t.linesOut, rows) * Blocks(t.widthOut, span);
                 const uint64_t unit = steps * busy > store ? steps * busy : store;
-                const uint64_t cycles = (units + 23) / 24 * unit + load + store + (t.stays ? steps * filters : 0);
+                const uint64_t cycles = (units + 23) / 24 * unit + load + store + (t.stays ? deep * filters : 0);
                 if (cycles < best) {
                     best = cycles;
                     t.rows = rows;
@@ -130,7 +128,7 @@ __aicore__ inline void Process()
         if (number + 1 < steps) {{
             Load(number + 1);
         }}
-        Multiply(number);
+        Multiply(number, steps);
     }}
     for (int32_t half = 0; half < 2; ++half) {{
         AscendC::WaitFlag<AscendC::HardEvent::MTE1_MTE2>(half);
@@ -158,37 +156,57 @@ __aicore__ inline void Load(uint32_t number)
                           {source}Gm[(at.sample * t.inputs + input) * volume + corner + place * {hop_across}],
                           AscendC::Nd2NzParams(pieces, some, piece, t.width, volume, 16, 1, t.step * 16));
     }}
-    const uint32_t groups = Align(at.depth, 8) / 8;
-    for (uint32_t down = 0; down < {down} && (!t.stays || number < {deep} * t.panels); ++down) {{
+    // Filters that stay are loaded once, for all places along a row of the window.
+    const bool fresh = !t.stays || (number < {deep} * t.panels && at.begin == 0);
+    for (uint32_t down = 0; down < {down} && fresh; ++down) {{
         for (uint32_t row = 0; row < at.channels; row += 16) {{
             const uint32_t from = ((at.channel + row) * {outer} + at.deep * {down} + down) * t.depth + at.begin;
-            const uint32_t rows = Min(16, at.channels - row);
-            AscendC::DataCopy(held[FiltersAt(number) + (down * t.block + row) * groups * 8], {filters}Gm[from],
-                              AscendC::Nd2NzParams(1, rows, at.depth, 0, {outer} * t.depth, 16, 1, 0));
+            const uint32_t rows = Min(16, at.channels - row), wide = t.stays ? t.depth : at.depth;
+            AscendC::DataCopy(held[FilterAt(number, at, down, row)], {filters}Gm[from],
+                              AscendC::Nd2NzParams(1, rows, wide, 0, {outer} * t.depth, 16, 1, 0));
         }}
     }}
     AscendC::SetFlag<AscendC::HardEvent::MTE2_MTE1>(half);
 }}
 
-__aicore__ inline uint32_t FiltersAt(uint32_t number)
+// Where the filters of a step's places begin in L1, for 16 channels and one row of the window.
+__aicore__ inline uint32_t FilterAt(uint32_t number, const Step &at, uint32_t down, uint32_t row)
 {{
-    const uint32_t beside = number % 2 * t.half + t.chunk / 16 * t.slab;
-    return t.stays ? 2 * t.half + number % ({deep} * t.panels) * {down} * t.block * t.chunk : beside;
+    if (t.stays) {{
+        return 2 * t.half + ((at.deep * {down} + down) * t.block + row) * Align(t.depth, 8) + at.begin * 16;
+    }}
+    return number % 2 * t.half + t.chunk / 16 * t.slab + (down * t.block + row) * Align(at.depth, 8);
 }}
 
-__aicore__ inline void Multiply(uint32_t number)
+__aicore__ inline void LoadFilters(uint32_t number, const Step &at)
+{{
+    const int32_t half = number % 2;
+    const uint32_t high = Align(at.channels, 16) / 16, groups = Align(at.depth, 8) / 8;
+    AscendC::WaitFlag<AscendC::HardEvent::M_MTE1>(2 + half);
+    for (uint32_t down = 0; down < {down}; ++down) {{
+        for (uint32_t row = 0; row < high; ++row) {{
+            AscendC::LoadData(left[half * HALF + (down * high + row) * groups * 128],
+                              held[FilterAt(number, at, down, row * 16)],
+                              AscendC::LoadData2DParams(0, groups, 1, 0, 0, false, 0));
+        }}
+    }}
+}}
+
+__aicore__ inline void Multiply(uint32_t number, uint32_t steps)
 {{
     const Step at = StepAt(number);
     const int32_t half = number % 2, tile = number / ({deep} * t.panels) % 2;
     const uint32_t high = Align(at.channels, 16) / 16, groups = Align(at.depth, 8) / 8;
     const uint32_t wide = t.together * t.pitch / 16, line = t.pitch * high * 16;
+    // Many filters come before the last lines of the step before, which take part in few products, if L1 has them.
+    const uint32_t next = number + 1;
+    const bool many = {down} * high > 5 && t.stays && next < steps;
+    const bool known = many && (next % t.panels != 0 || next >= {deep} * t.panels);
     AscendC::WaitFlag<AscendC::HardEvent::MTE2_MTE1>(half);
-    AscendC::WaitFlag<AscendC::HardEvent::M_MTE1>(2 + half);
-    for (uint32_t down = 0; down < {down}; ++down) {{
-        const uint32_t from = FiltersAt(number) + down * t.block * groups * 8;
-        AscendC::LoadData(left[half * HALF + down * high * groups * 128], held[from],
-                          AscendC::LoadData2DParams(0, high * groups, 1, 0, 0, false, 0));
+    if (!ahead) {{
+        LoadFilters(number, at);
     }}
+    ahead = false;
     if (at.first) {{
         AscendC::WaitFlag<AscendC::HardEvent::FIX_M>(tile);
     }}
@@ -223,6 +241,10 @@ __aicore__ inline void Multiply(uint32_t number)
             filter += high * groups * 128;
         }}
         AscendC::SetFlag<AscendC::HardEvent::M_MTE1>(turn);
+        if (known && !ahead && begin + t.together >= at.lines) {{
+            LoadFilters(next, StepAt(next));
+            ahead = true;
+        }}
     }}
     AscendC::SetFlag<AscendC::HardEvent::M_MTE1>(2 + half);
     AscendC::SetFlag<AscendC::HardEvent::MTE1_MTE2>(half);
@@ -257,7 +279,9 @@ AscendC::LocalTensor<float> held{AscendC::TPosition::A1, 0, 131072};
 AscendC::LocalTensor<float> left{AscendC::TPosition::A2, 0, 2 * HALF};
 AscendC::LocalTensor<float> right{AscendC::TPosition::B2, 0, 2 * HALF};
 AscendC::LocalTensor<float> sums{AscendC::TPosition::CO1, 0, 2 * SUMS};
-int32_t turn = 0;"""
+int32_t turn = 0;
+// True if the filters of the next step are in L0A.
+bool ahead = false;"""
 _SIZES = ("batch", "inputs", "outputs")
 _EXTENTS, _RESULTS = ("planes", "height", "width"), ("planesOut", "linesOut", "widthOut")
 
