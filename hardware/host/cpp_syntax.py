@@ -9,8 +9,8 @@ import tree_sitter_cpp
 
 from kernel_gym.errors import KernelGymError
 
-#: Bytes of a text that is parsed without a look at the clock: the worst of this length takes about two seconds.
-SHORT = 8192
+#: Bytes of a text that is parsed without a look at the clock: the worst of this length takes a few seconds.
+SHORT = 20_000
 #: Seconds of processor time for a text, and for each of its bytes. C++ takes a millionth of a second a byte.
 SECONDS, SECONDS_PER_BYTE = 2.0, 1e-5
 _CHUNK = 4096

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -22,9 +23,15 @@ _NAMED = frozenset(
     | {"namespace_definition", "namespace_alias_definition", "concept_definition"}
     | {"optional_type_parameter_declaration"}
 )
-#: Nodes whose place is asked for.
-_PLACED = ("declaration", "field_declaration", "function_definition")
-_ARITHMETIC = ("parenthesized_expression", "binary_expression", "unary_expression")
+#: Nodes whose place is asked for, and those that make one.
+_PLACED = frozenset({"declaration", "field_declaration", "function_definition"})
+_AROUND = frozenset(
+    {"compound_statement", "field_declaration_list", "for_statement", "condition_clause", "linkage_specification"}
+    | {"class_specifier", "struct_specifier", "union_specifier", "function_definition"}
+)
+_ARITHMETIC = frozenset({"parenthesized_expression", "binary_expression", "unary_expression"})
+#: What a number, the address of a function, and arithmetic on them may be.
+_VALUES = _ARITHMETIC | {"cast_expression", "call_expression", "pointer_expression", "number_literal", "identifier"}
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
@@ -67,9 +74,9 @@ class Place:
     around: Node | None = None
     functions: int = 0
 
-    def within(self, node: Node) -> Place:
-        """Return the place of what is inside of a node."""
-        match node.type:
+    def within(self, node: Node, kind: str) -> Place:
+        """Return the place of what is inside of a node of this kind."""
+        match kind:
             case "compound_statement":
                 return replace(self, in_block=True, is_local=True)
             case "field_declaration_list" | "for_statement" | "condition_clause":
@@ -85,20 +92,21 @@ class Place:
 
 @lru_cache(maxsize=4)
 def places(root: Node) -> dict[int, Place]:
-    """Return the places of all declarations and functions by the ids of their nodes; parents are slow to look up.
+    """Return the places of all declarations and functions by their ids; the parent of a node is slow to look up.
 
     Raises:
         Unparsable: If the tree is deeper than any kernel's.
     """
-    by_id, waiting = dict[int, Place](), [(root, Place(), 0)]
-    while waiting:
-        node, place, depth = waiting.pop()
-        if depth > MAX_DEPTH:
+    by_id, around = dict[int, Place](), [(sys.maxsize, Place())]  # the nodes around, by where those below them end
+    for index, node in enumerate(walk(root)):
+        while around[-1][0] <= index:
+            around.pop()
+        kind, place = node.type, around[-1][1]
+        if len(around) > MAX_DEPTH:
             raise Unparsable(f"The text is nested more than {MAX_DEPTH:,} levels deep: split its expressions")
-        if node.type in _PLACED:
+        if kind in _PLACED:
             by_id[node.id] = place
-        inner = place.within(node)
-        waiting += [(child, inner, depth + 1) for child in node.children]
+        around.append((index + node.descendant_count, place.within(node, kind) if kind in _AROUND else place))
     return by_id
 
 
@@ -259,6 +267,8 @@ def numbers_and_code(root: Node, functions: frozenset[str]) -> frozenset[int]:
     """Return the ids of all number literals and addresses of the file's functions, also in arithmetic."""
     ids: set[int] = set()
     for node in reversed(walk(root)):  # operands first
+        if node.type not in _VALUES:
+            continue
         operands = node.named_children if node.type in _ARITHMETIC else []
         if (cast := as_cast(node)) is not None:
             operands = [cast.value]
