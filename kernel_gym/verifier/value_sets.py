@@ -143,7 +143,8 @@ def _draw_set(
     blunt = False
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
-        expected = tuple(map(sharpened, expected, shadows))
+        depth = max(max(spec.shape, default=1) for spec in instance.signature.inputs)
+        expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
         blunt = not any(wrong_elements(*pair).any() for pair in zip(shadows, expected, strict=True))
     return ValueSet(case, kind, rung, values, expected, blunt)
 

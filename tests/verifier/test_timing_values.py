@@ -1,5 +1,7 @@
 """The values of the timing sizes, and the comparison of large tensors: every element, stress rows apart from others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -361,6 +363,21 @@ def test_half_precision_is_seen_behind_a_sum(make_task):
     (shadow,), (native,) = evaluate(instance, halves), evaluate(instance, values.values)
     assert wrong_elements(shadow.astype(np.float32), expected).mean() > 0.2
     assert not wrong_elements(native.astype(np.float32), expected).any()
+
+
+def test_products_that_are_added_one_after_another_are_precise_enough():
+    task = find_task("level1/matmul_with_large_k_dimension")
+    values = make(task, task.timing, "mixed", Seeds(b"large sums", "task", "kernel"), "timed0")
+    (expected,), (a, b) = values.expected, values.values
+    quiet = np.flatnonzero(np.ravel(expected.base) < 0.25)[:16]
+    products = a[quiet][:, :, None] * b[None, :, :16]
+    one_by_one = np.cumsum(products, axis=1, dtype=np.float32)[:, -1]
+    part = replace(
+        expected, truth=expected.truth[quiet, :16], counts=expected.counts[quiet, :16], base=expected.base[quiet],
+        noise=expected.noise[quiet], scale=expected.scale[quiet],
+    )  # fmt: skip
+    assert not wrong_elements(one_by_one, part).any()
+    assert not values.blunt
 
 
 @pytest.mark.parametrize("seed", range(4))
