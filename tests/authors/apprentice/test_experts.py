@@ -182,6 +182,8 @@ def test_a_lone_product_starts_no_vector_cores() -> None:
     assert "KERNEL_TYPE_AIC_ONLY" in oracle(task).source
     assert "CUBE_ONLY" not in fluent(task).source
     assert "CUBE_ONLY" not in oracle(suites.find_task("level2/gemm_add_relu")).source
+    # Vector cores share the way to memory where loads take longest.
+    assert "CUBE_ONLY" not in oracle(suites.find_task("level1/matmul_with_large_k_dimension")).source
 
 
 def test_dimensions_of_one_need_no_copies() -> None:

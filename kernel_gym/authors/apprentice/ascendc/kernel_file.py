@@ -148,7 +148,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
             part.writers.append(writer)
     cube_only = False
     for writer in parts[0].writers if expert and total == 1 else []:
-        if isinstance(writer, EvenProductWriter):
+        if isinstance(writer, EvenProductWriter) and not writer.product.deep:
             writer.cube_only = cube_only = True
     joints = _join(parts, _prefix(plan), cube or lined) if expert and total > 1 else []
     classes = _classes(parts, total) + [joint.write() for joint in joints]

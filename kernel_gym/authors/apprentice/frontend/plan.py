@@ -225,6 +225,8 @@ class Product:
     #: Elements from one result matrix to the next; m * n if empty.
     step: str = ""
     longest: int = 0
+    #: True if loads take longer than products; only an expert looks.
+    deep: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression, pro
 
 #: Elements of gathered windows that are laid out at a time, to within one row.
 PIECE = 4 << 20
+#: A product whose sums are this many times as long as the result is high or wide, and this long, is bound by its loads.
+DEEP, LONG = 4, 1024
 
 
 @handles("mm.default")
@@ -66,8 +68,17 @@ def matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> 
     count = product(value.shape[:batch])
     times, m, n, k = (c_expression(e) for e in (count, x.shape[-2], y.shape[-1], x.shape[-1]))
     cube = Product("", _matrix(x, batch), _matrix(y, batch), target.buffer, times, m, n, k)
+    cube = replace(cube, deep=plan.expert and _is_deep(plan, x, y))
     plan.add(Either("", (cube,), nest), space)
     return target
+
+
+def _is_deep(plan: PlanBuilder, x: Tensor, y: Tensor) -> bool:
+    """Return whether a sum is much longer than the result is high or wide at some case, so that loads take longest."""
+    values = [
+        [plan.sizes.value_at(n, at) for n in (x.shape[-2], y.shape[-1], x.shape[-1])] for at in plan.dimensions_at
+    ]
+    return any(k > DEEP * min(m, n) and k >= LONG for m, n, k in values)
 
 
 def _dense(plan: PlanBuilder, tensor: Tensor, batch: int) -> Tensor:
