@@ -51,4 +51,7 @@ def rate(count: int, attempts: int, clock: Callable[[], float] = process_time, s
 def rate_of_processes(processes: int, count: int, attempts: int) -> float:
     """Return attempts per second of several processes together; they share what this one has read of kernels."""
     with get_context("fork").Pool(processes) as pool:
-        return sum(pool.map(partial(rate, count, attempts, perf_counter), [0] * processes, chunksize=1))
+        rates = pool.map(partial(rate, count, attempts, perf_counter), [0] * processes, chunksize=1)
+        pool.close()  # leaving the block would interrupt the processes, which they report
+        pool.join()
+    return sum(rates)
