@@ -37,7 +37,8 @@ const std::map<std::string, Setter> FIELDS = {
     FIELD("bursts", bursts), FIELD("bytes", burst_bytes), FIELD("dst", operand[0].addr), FIELD("src0", operand[1].addr),
     FIELD("src1", operand[2].addr), FIELD("m", matmul.m), FIELD("n", matmul.n), FIELD("k", matmul.k),
     FIELD("base_m", matmul.base_m), FIELD("base_n", matmul.base_n), FIELD("base_k", matmul.base_k),
-    FIELD("depth_a", matmul.depth_a), FIELD("depth_b", matmul.depth_b), FIELD("bias", matrix[3].begin),
+    FIELD("depth_a", matmul.depth_a), FIELD("depth_b", matmul.depth_b), FIELD("left", matrix[0].begin),
+    FIELD("left_bytes", matrix[0].bytes), FIELD("lefts", matrix[0].count), FIELD("bias", matrix[3].begin),
     FIELD("bias_bytes", matrix[3].bytes), FIELD("biases", matrix[3].count)};
 
 Instr parse(std::istringstream &words, Kind kind) {

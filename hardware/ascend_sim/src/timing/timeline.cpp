@@ -205,6 +205,13 @@ Ticks Timeline::hbm_read(Core &at, const Instr &instr, uint64_t bytes) {
     return std::max((turned ? copy_turn_ : 0) + at.port.of(bytes), at.share.of(bytes));
 }
 
+// What bytes take at an equal share of HBM.
+Ticks Timeline::share_of_hbm(Core &at, uint64_t read, uint64_t written) const {
+    const Ticks time = at.share.of(read) + at.share.of(written) * hbm_write_ / CYCLE;
+    at.shared_hbm += time;
+    return time;
+}
+
 // The port transfers the bytes at its own rate; bytes from or to HBM also use this core's share of the HBM bandwidth.
 void Timeline::copy(Core &at, const Instr &instr, bool write) {
     const Ticks start = issue(at, instr.pipe);
@@ -222,7 +229,7 @@ void Timeline::copy(Core &at, const Instr &instr, bool write) {
         shared = std::max<Ticks>(0, at.hbm.of(found.miss + extra) - at.l2.of(found.miss + extra));
     }
     at.work[instr.pipe] += time - shared;
-    const Ticks hbm = at.share.of(write ? 0 : found.miss) + at.share.of(found.written_back) * hbm_write_ / CYCLE;
+    const Ticks hbm = share_of_hbm(at, write ? 0 : found.miss, found.written_back);
     const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
     if (at.share.scaled >= at.hbm.scaled) transfer(at, hbm, through);
     Ticks begun = start;
@@ -303,6 +310,7 @@ void Timeline::matmul(Core &at, const Instr &instr) {
     at.totals.l2_read += cost.read - std::min(cost.read, found.miss);
     at.totals.l2_write += cost.written;
     const Ticks end = at.cube->book(start, costs_.matmul_time(cost));
+    share_of_hbm(at, found.miss, found.written_back + stored.written_back);
     transfer(at, fetching, end);
     run(at, instr, std::max(start, end - cost.mac), end, end);
     at.pipe[instr.pipe].free = end;

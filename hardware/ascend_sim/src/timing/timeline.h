@@ -62,7 +62,7 @@ private:
     // A physical core: when it has finished its blocks, how much of that time depends on the other cores, and what its
     // blocks have filled of L2.
     struct Place {
-        Ticks free = 0, for_others = 0, from_l2 = 0, work = 0;
+        Ticks free = 0, for_others = 0, from_l2 = 0, work = 0, shared = 0;
         Traffic hbm = {};
         uint64_t filled = 0, dirty = 0;
     };
@@ -72,9 +72,9 @@ private:
         Rate loss;
     };
     // What a core did in a phase, which ends at a SyncAll or with the launch. `for_others`: what it lost by fetching bytes
-    // to L2 that other cores read there; `from_l2`: its own reads from there.
+    // to L2 that other cores read there; `from_l2`: its own reads from there; `shared`: its bytes at its share of HBM.
     struct Span {
-        Ticks time, work, from_l2, for_others;
+        Ticks time, work, from_l2, for_others, shared;
         Traffic hbm;
     };
     struct Arrival {
@@ -119,6 +119,7 @@ private:
     void vector(Core &core, const Instr &instr);
     void copy(Core &core, const Instr &instr, bool write);
     Touch touch(Core &core, const Instr &instr, bool write);
+    Ticks share_of_hbm(Core &core, uint64_t read, uint64_t written) const;
     Ticks hbm_read(Core &core, const Instr &instr, uint64_t bytes);
     void local_scalar(Core &core, int32_t line, bool write);
     void use_loaded(Core &core);

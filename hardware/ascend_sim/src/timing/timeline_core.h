@@ -28,7 +28,7 @@ struct Timeline::Core {
         block = number;
         place = physical;
         began = since = clock = time;
-        arrived = loaded = copied = from_l2 = 0;
+        arrived = loaded = copied = from_l2 = shared_hbm = 0;
         traffic = Traffic{};
         page = ~0ull;
         std::fill(std::begin(work), std::end(work), 0);
@@ -62,10 +62,11 @@ struct Timeline::Core {
     Rate hbm, port, share, l2, write, fix;  // of this core
     Rate cube_hbm, cube_l2;                 // of the cube core that serves it
     Ticks shared = 0, contended = 0, atomic = CYCLE;
-    Ticks loaded = 0;            // when what the scalar unit read last has arrived
-    uint64_t page = ~0ull;       // the page of global memory that the last copy in ended in
-    Traffic traffic;             // in this phase, with HBM
-    Ticks from_l2 = 0;           // reads in this phase
+    Ticks loaded = 0;       // when what the scalar unit read last has arrived
+    uint64_t page = ~0ull;  // the page of global memory that the last copy in ended in
+    Traffic traffic;        // in this phase, with HBM
+    Ticks from_l2 = 0;      // reads in this phase
+    Ticks shared_hbm = 0;   // what its bytes from and to HBM in this phase take at an equal share, cube core included
     Ticks work[ASC_PIPES] = {};  // what each pipe needs at least, whatever the other cores do
     Way way;
     Way *cube = nullptr;

@@ -38,7 +38,7 @@ void Timeline::end_launch() {
     std::vector<Span> spans;
     for (const Place &place : launch_.places) {
         const Ticks span = std::max<Ticks>(0, place.free - launch_.since);
-        spans.push_back({span, place.work, place.from_l2, place.for_others, place.hbm});
+        spans.push_back({span, place.work, place.from_l2, place.for_others, place.shared, place.hbm});
     }
     const Ticks longest = launch_.since - launch_.began - launch_.saved + settle(std::move(spans));
     now_ = launch_.began + longest;
@@ -59,13 +59,16 @@ void Timeline::transfer(Core &at, Ticks time, Ticks end) const {
 //
 // Cores were timed one after another, so bytes charged to the core that was timed first were really fetched in part by
 // each of their readers: the other readers' part is subtracted. These take it over while they read from L2, so all cores
-// together need what they needed before, but for that time.
+// together need what they needed before, but for that time. Nor do they need less than HBM takes for all their bytes:
+// cube cores and the vector cores beside them were each timed with all of it.
 Ticks Timeline::settle(std::vector<Span> spans) const {
-    Ticks longest = 0;
+    Ticks longest = 0, shared = 0;
     for (Span &span : spans) {
+        shared += span.shared;
         longest += std::max<Ticks>(0, span.time - span.from_l2) / static_cast<Ticks>(spans.size());
         span.time = std::max(std::min(span.work, span.time), span.time - span.for_others);
     }
+    longest = std::max(longest, shared / static_cast<Ticks>(std::max(1u, launch_.cores)));
     std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
@@ -140,6 +143,7 @@ void Timeline::end_core(Core &at) {
     place.free = std::max(place.free, end);
     place.hbm.add(at.traffic);
     place.from_l2 += at.from_l2;
+    place.shared += at.shared_hbm;
     place.work += *std::max_element(at.work, at.work + ASC_PIPES);
     if (at.block >= launch_.ended.size()) launch_.ended.resize(at.block + 1u);
     launch_.ended[at.block] = {at.place, loss(at, end - at.since)};
@@ -170,7 +174,7 @@ void Timeline::sync_all(Core &at) {
     meeting.last = std::max(meeting.last, at.arrived);
     const Ticks span = at.arrived - at.since;
     const Ticks work = *std::max_element(at.work, at.work + ASC_PIPES);
-    meeting.cores.push_back({at.block, {span, work, at.from_l2, 0, at.traffic}, loss(at, span)});
+    meeting.cores.push_back({at.block, {span, work, at.from_l2, 0, at.shared_hbm, at.traffic}, loss(at, span)});
     at.waiting = true;
 }
 
@@ -196,7 +200,7 @@ void Timeline::release_sync(Core &at) {
     at.clock = at.since = go;
     at.copied = at.totals.busy[ASC_MTE2];
     at.traffic = Traffic{};
-    at.from_l2 = 0;
+    at.from_l2 = at.shared_hbm = 0;
     std::fill(std::begin(at.work), std::end(at.work), 0);
     for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
     at.waiting = false;

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from timeline_driver import ALL, V, X, Y, copy_in, copy_out, latency, launch, time, vector
+from timeline_driver import ALL, M, V, X, Y, copy_in, copy_out, latency, launch, time, vector
 
 from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -252,6 +252,29 @@ def test_reading_what_another_core_has_fetched_makes_no_launch_shorter(share: fl
     some = latency(launch(reading(core) + (reading(core - 1)[:more] if core % 2 else []) for core in range(CORES)))
     assert min(again, some) >= honest
     assert latency(launch([*map(reading, range(CORES)), *(reading(core)[:more] for core in range(CORES))])) >= honest
+
+
+def product(pair: int) -> str:
+    """A column times 32 rows of 8,192 floats, 1 MB that nobody else multiplies."""
+    shape = "m=32 n=1 k=8192 base_m=32 base_n=1 base_k=256 depth_a=8 depth_b=8"
+    return f"matmul pipe={M} dtype=1 op=1 {shape} left={X + pair * TILES * TILE} left_bytes={TILES * TILE} lefts=1"
+
+
+def mixed_us(body: Callable[[int], list[str]]) -> float:
+    """The latency of all cores of both kinds; `body` has the records of a vector core."""
+    first, *records = launch(map(body, range(CORES)))
+    return latency([first.replace(f"a={CORES} b=0", f"a={CORES // 2} b=2"), *records])
+
+
+@pytest.mark.parametrize("beside", ["nothing", "the same bytes", "other bytes"])
+def test_cube_cores_and_the_vector_cores_beside_them_have_one_memory(beside: str) -> None:
+    def other(pair: int) -> list[str]:
+        tiles = reading(pair if beside == "the same bytes" else CORES + pair)
+        return [] if beside == "nothing" else tiles[TILES // 2 :] + tiles[: TILES // 2]
+
+    us = mixed_us(lambda core: other(core // 2) if core % 2 else [product(core // 2)]) - mixed_us(lambda _: [])
+    fetched = CORES // 2 * TILES * TILE * (2 if beside == "other bytes" else 1)
+    assert us >= 0.999 * fetched / (1e3 * chip.load("910B1")["memory.hbm_gbs"])
 
 
 @pytest.mark.parametrize("trickle", [0, 1])
