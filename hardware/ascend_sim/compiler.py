@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim import operations
 from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, kernel_flags
@@ -35,10 +35,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        errors = (*_unusable(elf), *_beyond_arrays(folder))
-        if not errors:
-            operations.count(folder / OBJECT, source, elf)
-    return errors
+        return (*_unusable(elf), *_beyond_arrays(folder)) or _count(folder, source, elf)
 
 
 def preprocess(runtime: SimulatorBuild, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -61,9 +58,21 @@ def _front(runtime: SimulatorBuild) -> list[str]:
     return [runtime.compiler, *kernel_flags(runtime.compiler), *headers]
 
 
-def _beyond_arrays(folder: Path) -> Iterator[Diagnostic]:
-    for index, elements in dict.fromkeys(operations.beyond_arrays(folder / OBJECT)):
-        yield Diagnostic(f"index {index} is beyond the end of an array of {elements} elements")
+def _count(folder: Path, source: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
+    """Count the operations of the kernel; return what keeps the dump from fitting the object file."""
+    try:
+        operations.count(folder / OBJECT, source, elf)
+    except InfrastructureError:
+        errors = _beyond_arrays(folder, counted=True)
+        if not errors:
+            raise
+        return errors
+    return ()
+
+
+def _beyond_arrays(folder: Path, counted: bool = False) -> tuple[Diagnostic, ...]:
+    indices = dict.fromkeys(operations.beyond_arrays(folder / OBJECT, counted))
+    return tuple(Diagnostic(f"index {index} is beyond the end of its array") for index in indices)
 
 
 def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:

@@ -118,7 +118,7 @@ _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|As
 _WITHIN_MACRO = re.compile(r"/\*.*?\*/|\\[ \t\f\v\r]*\n", re.DOTALL)
 #: Most names of types that stand for each other in a row; those beyond count as floating-point.
 _LONGEST_CHAIN = 64
-#: The check of an index that is a constant, and the last element of its array.
+#: The check of an index that is a constant, and the end of its array.
 _CONSTANT_INDEX = re.compile(r"gimple_call <\.UBSAN_BOUNDS, NULL, 0B, (-?\d+), (\d+)>")
 _FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
 _VARIABLE = re.compile(r"^  (\S.*?) ([\w.$]+);$", re.MULTILINE)
@@ -161,15 +161,16 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
     target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
 
 
-def beyond_arrays(target: Path) -> Iterator[tuple[int, int]]:
-    """Yield each constant index beyond its array and that array's number of elements, from the dump beside a file.
+def beyond_arrays(target: Path, counted: bool = False) -> Iterator[int]:
+    """Yield each constant index beyond its array, from the dump beside an object file.
 
-    The compiler leaves out whatever follows such an access, so that the dump does not fit the object file.
+    The compiler leaves out whatever follows such an access, so that the dump does not fit the object file. The dump has
+    the last index of the array; that of g++ 13 has the number of elements, which is what `counted` says.
     """
     for match in _CONSTANT_INDEX.finditer(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace")):
         index, last = map(int, match.groups())
-        if not 0 <= index <= last:
-            yield index, last + 1
+        if not 0 <= index <= last - counted:
+            yield index
 
 
 def aliases(source: str) -> dict[str, bool]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kernel_gym.hardware.ascend_sim import operations
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -144,7 +147,19 @@ def test_accesses_to_other_memory_are_faults(device: AscendSim, name: str) -> No
 def test_a_constant_index_beyond_an_array_does_not_compile(device: AscendSim, index: str, array: str) -> None:
     build = device.build(Kernel(source("core", f"sum = {array};")))
     assert not build.ok
-    assert f"index {index} is beyond the end of an array of" in build.diagnostics[0].message
+    assert build.diagnostics[0].message == f"index {index} is beyond the end of its array"
+
+
+def test_an_index_at_the_end_is_seen_where_dumps_have_the_number_of_elements(
+    device: AscendSim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dump of g++ 13 says 4 where that of g++ 12 says 3, the last index of an array of four."""
+    (tmp_path / operations.DUMP).write_text("gimple_call <.UBSAN_BOUNDS, NULL, 0B, 4, 4>")
+    find = partial(operations.beyond_arrays, tmp_path / "kernel.so")
+    assert list(find()) == []
+    monkeypatch.setattr(operations, "beyond_arrays", lambda _, counted: find(counted))
+    build = device.build(Kernel(source("core", "sum = own[4]; if (sum) sum += 1;")))
+    assert [each.message for each in build.diagnostics] == ["index 4 is beyond the end of its array"]
 
 
 @pytest.mark.parametrize("name", POINTERS)
