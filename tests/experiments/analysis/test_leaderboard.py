@@ -50,9 +50,9 @@ def test_a_result_is_computed_anew_from_the_choices(tmp_path: Path, capsys: pyte
         main(["leaderboard", "check", str(tmp_path)])
     assert ended.value.code == 0
     assert "every attempt repeats" in capsys.readouterr().out
-    # A better result than the journal's is found out.
+    # Another result than the journal's is found out.
     result = leaderboard.read_result(tmp_path)
-    result["scores"][splits.author(201)]["solved"] = 1.5
+    result["scores"][splits.author(201)]["solved"] = 0.9
     (tmp_path / "result.json").write_text(json.dumps(result))
     assert "the journal" in leaderboard.check(tmp_path)[0]
     # So is a journal with a better verdict than its choices lead to.
