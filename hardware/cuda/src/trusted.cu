@@ -47,10 +47,10 @@ __device__ void wipe_local(unsigned pattern, unsigned *arrived) {
     if (own[threadIdx.x % (BYTES / 4)] == 0x1234567u && pattern == 0u) arrived[1] = 1;
 }
 
-#define WIPE_LOCAL(KILOBYTES)                                                                        \
-    extern "C" __global__ void __launch_bounds__(1024, 2)                                            \
-        wipe_local_##KILOBYTES(unsigned pattern, unsigned *arrived) {                                \
-        wipe_local<KILOBYTES * 1024>(pattern, arrived);                                              \
+#define WIPE_LOCAL(KILOBYTES)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(1024, 2)                                                              \
+        wipe_local_##KILOBYTES(unsigned pattern, unsigned *arrived) {                                                  \
+        wipe_local<KILOBYTES * 1024>(pattern, arrived);                                                                \
     }
 WIPE_LOCAL(2)
 WIPE_LOCAL(8)
