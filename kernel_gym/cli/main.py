@@ -66,20 +66,21 @@ COMMANDS = {name: line for group in GROUPS.values() for name, line in group.item
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the sub-command that the command line names, and exit with its status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words:
-        print(overview(), file=sys.stderr)
-        sys.exit(2)
-    name, *rest = words
-    if name in COMMANDS:
-        command_line.execute(load(name), rest, f"{PROG} {name}")
-    if name in ("-h", "--help"):
-        print(overview())
-    elif name == "--version":
+    if words and words[0] in COMMANDS:
+        command_line.execute(load(words[0]), words[1:], f"{PROG} {words[0]}")
+    command_line.run(lambda: _answer(words), PROG)
+
+
+def _answer(words: list[str]) -> int:
+    """Answer a command line that names no sub-command, and return the exit status."""
+    if words and words[0] in ("-h", "--help"):
+        print(overview(), flush=True)
+    elif words and words[0] == "--version":
         print(PROG, __version__)
     else:
-        print(f"{PROG}: {_unknown(name)}", file=sys.stderr)
-        sys.exit(2)
-    sys.exit(0)
+        print(f"{PROG}: {_unknown(words[0])}" if words else overview(), file=sys.stderr)
+        return 2
+    return 0
 
 
 def script(name: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,6 +62,16 @@ def test_the_help_of_a_command_has_examples(name: str, capsys: pytest.CaptureFix
 def test_the_parsers_are_made_without_torch() -> None:
     done = call("-c", "import sys; from kernel_gym.cli.main import parser; parser(); print('torch' in sys.modules)")
     assert done.stdout == "False\n"
+
+
+def test_a_reader_of_the_help_may_end_first() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "kernel_gym", "--help"], stdout=closed, stderr=subprocess.PIPE, cwd=ROOT, timeout=120
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_version() -> None:
