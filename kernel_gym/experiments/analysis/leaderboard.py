@@ -147,7 +147,7 @@ def check(out: Path, report: Callable[[str], None] = lambda name: None) -> list[
         What is wrong, one line each; none if the result is right.
 
     Raises:
-        KernelGymError: The folder holds no result.
+        KernelGymError: The folder holds no result, or a broken one.
     """
     result = read_result(out)
     runs = configurations(result["agent"], result["options"])
@@ -206,9 +206,11 @@ def read_result(out: Path) -> dict[str, Any]:
     """Return an entry's result."""
     try:
         return _Result.model_validate_json((out / RESULT).read_bytes()).model_dump()
-    except (OSError, ValueError) as error:
+    except OSError as error:
         command = f"kernel-gym leaderboard run AGENT --out {out}"
         raise KernelGymError(f"{out} holds no result: make one with `{command}`") from error
+    except ValueError as error:
+        raise KernelGymError(f"{out / RESULT} is no result of `kernel-gym leaderboard run`: make it again") from error
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:
