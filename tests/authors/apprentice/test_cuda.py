@@ -230,6 +230,17 @@ def test_an_axis_of_one_is_no_reduction(device: CudaOnCpu) -> None:
     computes(device, oracle(task, "cuda"), task)
 
 
+def test_a_row_that_does_not_fit_shared_memory_is_read_again(device: CudaOnCpu) -> None:
+    """A row of products has more than 48 KB where no dimension of an input is long."""
+    task = make_task(
+        "pairs", "torch.softmax((x[:, :, None] * x[:, None, :]).flatten(1), dim=1)", hidden=((7, 61), (1, 57))
+    )
+    timing, long = (replace(task.timing, sizes=(("rows", 40), ("columns", columns))) for columns in (100, 130))
+    kernel = oracle(replace(task, cases=(task.public, *task.hidden, timing)), "cuda")
+    assert "extern __shared__ float row[]" in kernel.source
+    computes(device, kernel, replace(task, cases=(task.public, replace(long, role="hidden"), timing)))
+
+
 def test_one_pass_finds_the_maximum_and_the_sum(device: CudaOnCpu) -> None:
     task = make_task("softmax", "torch.softmax(x, dim=1)")
     source = write_kernel(lower(task), replace(BEST, online=True), always_right(idioms("cuda")))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
@@ -15,6 +16,8 @@ from kernel_gym.authors.apprentice.frontend.plan import Access, Ref, Store
 
 #: Rows from this length on get as many threads as a block can have.
 LONG = 8192
+#: Floats of shared memory that reductions take for their parts: with shuffles, and without.
+SHUFFLED_PARTS, TREE_PARTS = 128, 4096
 
 
 @dataclass
@@ -23,23 +26,36 @@ class RowWriter(NestWriter):
 
     #: The loads that are kept in shared memory: by step, the offset of the row there.
     kept: dict[int, str] = field(default_factory=dict)
+    #: The longest row of which these loads fit there; 0 if all rows fit.
+    longest_kept: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         longest = self.nest.longest or 1024
-        most = 1024 if longest >= LONG and self.schedule.block >= 256 else self.schedule.block
-        self.threads = min(most, max(32, -(-longest // 32) * 32))
+        threads = 1024 if longest >= LONG and self.schedule.block >= 256 else self.schedule.block
+        self.threads = min(threads, max(32, -(-longest // 32) * 32))
+        first = self._first_pass()
         whole = [
             index
             for index, step in enumerate(self.nest.steps)
-            if step.access and step.access.step != "0" and step.access.dtype == "float32"
+            if step.access and step.access.step != "0" and step.access.dtype == "float32" and index in first
         ]
         passes = 1 + max(step.level for step in self.nest.reductions)
         again = passes > 2 or any(self.walks(store) for store in self.nest.stores)
-        room = self.nest.longest and len(whole) * self.nest.longest <= SHARED_FLOATS - 64
+        most = (SHARED_FLOATS - (SHUFFLED_PARTS if self.schedule.shuffle else TREE_PARTS)) // max(1, len(whole))
+        room = 0 < self.nest.longest <= most
         if self.schedule.resident and again and room and not self.nest.reduced and self.nest.vector_reduced:
             length = self.named(self.nest.vector)
             self.kept = {index: f"{n} * {length} + " if n else "" for n, index in enumerate(whole)}
+            self.longest_kept = 0 if self._never_longer(most) else most
+
+    def _never_longer(self, most: int) -> bool:
+        """Return whether rows have at most so many elements at all sizes.
+
+        A dimension is not much longer than at the cases of the task, but a product of several may be.
+        """
+        dimension = re.fullmatch(r"\d+|\w+\.shape\[\d+\]", dict(self.nest.fields)[self.nest.vector])
+        return dimension is not None and 2 * self.nest.longest_anywhere <= most
 
     def body(self) -> None:
         """Write the computation of one row."""
@@ -122,14 +138,19 @@ class RowWriter(NestWriter):
         start = self.kept.get(index)
         if start is None:
             self.steps.write(index)
-        elif level == 0 or index not in self._first_pass():
+            return
+        element, fits = f"row[{start}column]", f"{self.named(self.nest.vector)} <= {self.longest_kept}"
+        if level == 0:
             self.steps.held.pop(index, None)
             self.steps.write(index)
-            if level == 0:
-                self.code.add(f"row[{start}column] = {self.steps.names[index]};")
-        else:
-            self.steps.held[index] = f"row[{start}column]"
-            self.steps.write(index)
+            with self.code.block(f"if ({fits})") if self.longest_kept else nullcontext():
+                self.code.add(f"{element} = {self.steps.names[index]};")
+            return
+        access = self.nest.steps[index].access
+        if self.longest_kept and access:
+            element = f"{fits} ? {element} : {self.buffer(access.buffer)}[{self.address(access)}]"
+        self.steps.held[index] = element
+        self.steps.write(index)
 
     def _first_pass(self) -> set[int]:
         """Return the loads that the first pass reads and leaves in shared memory."""
@@ -159,11 +180,11 @@ class RowWriter(NestWriter):
     def launch(self, code: CodeWriter) -> None:
         """Write the launch: a block for each row."""
         self.set_fields(code)
-        shared = "0"
+        shared, length = "0", self.named(self.nest.vector)
+        if self.longest_kept:
+            length = f"({length} <= {self.longest_kept} ? {length} : 0)"
         if self.kept:
-            shared = self.spelling.spell(
-                "shared.size", n=product_text([str(len(self.kept)), self.named(self.nest.vector)])
-            )
+            shared = self.spelling.spell("shared.size", n=product_text([str(len(self.kept)), length]))
         self.call(code, self.results, self.spelling.spell("launch.threads", block=self.threads), shared)
 
     def address(self, access: Access) -> str:
