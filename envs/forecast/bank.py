@@ -198,12 +198,13 @@ class ForecastBank:
         if composition == "stratified":
             first = self._in_turn(first)
         nearest = min(size, count)
-        chosen = np.argpartition(first, nearest - 1, axis=1)[:, :nearest]
-        nearest_keys = np.take_along_axis(keys, chosen, axis=1)
-        order = np.argsort(nearest_keys, axis=1)
+        chosen = first.argpartition(nearest - 1, axis=1)[:, :nearest]
+        each = np.arange(len(queries))[:, None]
+        nearest_keys = keys[each, chosen]
+        order = nearest_keys.argsort(axis=1)
         ids = np.zeros((len(queries), size), np.int64)
-        near = np.take_along_axis(nearest_keys, order, axis=1) < _NOWHERE
-        ids[:, :nearest] = np.where(near, np.take_along_axis(chosen, order, axis=1) + 1, 0)
+        near = nearest_keys[each, order] < _NOWHERE
+        ids[:, :nearest] = np.where(near, chosen[each, order] + 1, 0)
         return ids
 
     def _in_turn(self, keys: Places) -> Places:

@@ -15,16 +15,16 @@ from kernel_gym.envs import attempt_rules
 from kernel_gym.envs.attempt import Attempt
 from kernel_gym.envs.attempt_rules import Progress, refining
 from kernel_gym.envs.curriculum import Curriculum
-from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
-from kernel_gym.envs.forecast.batched_history import BatchedHistory, aligned, repeated, share_of, word_shares
-from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
+from kernel_gym.envs.forecast.bank import STAGES, ForecastBank
+from kernel_gym.envs.forecast.batched_history import BatchedHistory
+from kernel_gym.envs.forecast.batched_observations import BatchedObservations
+from kernel_gym.envs.forecast.items import Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastKernel, Variant
-from kernel_gym.envs.observation import HALF_AGE, HALF_LENGTH, HALF_USES, VERDICTS, Layout, Vector, shares
+from kernel_gym.envs.observation import Vector
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Candidate, Child
 from kernel_gym.envs.rendering import EpisodeState
 from kernel_gym.memory.item import Kind, Stage
-from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Feasible, Verdict
 
 REFINE = STAGES.index(Stage.REFINE)
@@ -35,7 +35,6 @@ class BatchedEpisodes:
 
     def __init__(self, items: Items, options: Options, author: ForecastAuthor, count: int) -> None:
         self.items, self.options, self.author, self.count = items, options, author, count
-        self.layout = Layout(options.slots, version=options.layout)
         self._number = {task.id: number for number, task in enumerate(items.tasks)}
         self.curriculum = Curriculum(items.tasks, options.curriculum)
         self._own_banks = [ForecastBank(items) for _ in range(count if options.memory == "fresh" else 1)]
@@ -44,23 +43,20 @@ class BatchedEpisodes:
         #: Further kernels that are drawn for every context and join nothing, and the mean rewards of all its kernels.
         self.redraws, self.mean_rewards = 0, np.zeros(count)
         self._redrawn = np.random.default_rng(0)
-        self._columns = self.layout.candidate_columns
-        self._globals = self.layout.global_columns
-        names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
-        self._category = np.array([CATEGORIES.index(name) for name in names])
         self._empty()
+        self.observed = BatchedObservations(self)
 
     def _empty(self) -> None:
         count, slots = self.count, self.options.slots
         self.task, self.stage, self.used = (np.zeros(count, np.int64) for _ in range(3))
         self.first_us, self.best_us = np.full(count, np.nan), np.full(count, np.nan)
         self.last: list[Verdict | None] = [None] * count
-        #: Ids of the candidates, 0 where there is none, and their places.
-        self.pool, self._places = np.zeros((count, slots), np.int64), np.full((count, slots), -1)
+        #: Ids of the candidates, 0 where there is none.
+        self.pool = np.zeros((count, slots), np.int64)
         self.picked: list[tuple[int, ...]] = [()] * count
         self.picked_ids: list[tuple[int, ...]] = [()] * count
         #: Id of the start point, 0 while there is none, and the query that fills the pool.
-        self.start, self._query = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.start, self.query = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.start_due = np.zeros(count, np.bool_)
         #: Which episodes have to choose the draft to verify; the drafts of each, its pages, and the choices.
         self.draft_due = np.zeros(count, np.bool_)
@@ -68,32 +64,19 @@ class BatchedEpisodes:
         self._pages: list[tuple[int, ...]] = []
         self._draft = np.zeros(count, np.int64)
         self.picks_left = np.zeros(count, np.int64)
-        self._observed = np.zeros((count, self.layout.size), np.float32)
-        #: Which episodes are over; None when the progress of one has changed since it was computed.
+        #: Which episodes are over, and what infos say of their progress; None when that has changed since.
         self._over: Any = None
+        self._facts: dict[str, list[Any]] | None = None
         #: Which are ready; None when one has picked since.
         self._ready: Any = None
         #: The mask of the present states; None when they have changed since it was computed.
         self._legal: Vector | None = None
-        self._words: list[Any] = [None] * count
-        self._open = np.zeros((count, self.items.task_operators.shape[1]), np.uint64)
         self._own_kernels: list[set[int]] = [set() for _ in range(count)]
         #: Id of the trace of the last attempt, if it can be mended; else 0.
         self._to_mend = np.zeros(count, np.int64)
         self._attempts: list[list[Attempt]] = [[] for _ in range(count)]
-        self._histories = [BatchedHistory() for _ in range(count)]
+        self.histories = [BatchedHistory() for _ in range(count)]
         self.shown: list[Any] = [()] * count
-
-    @property
-    def rows(self) -> Vector:
-        """The candidates' part of the observations, by episode and slot; a view."""
-        width = self.layout.candidate_width
-        return self._observed[:, : self.options.slots * width].reshape(self.count, self.options.slots, width)
-
-    @property
-    def _situations(self) -> Vector:
-        """The global part of the observations; a view."""
-        return self._observed[:, self.options.slots * self.layout.candidate_width :]
 
     # Tasks
 
@@ -113,7 +96,7 @@ class BatchedEpisodes:
         self.task[i], self.last[i] = self._number[task.id], None
         self.items.know_task(self._number[task.id])
         self._set_progress(i, Progress())
-        self._own_kernels[i], self._attempts[i], self._histories[i] = set(), [], BatchedHistory()
+        self._own_kernels[i], self._attempts[i], self.histories[i] = set(), [], BatchedHistory()
         self._to_mend[i] = 0
         bank = self.banks[i]
         if self.options.memory == "fresh":
@@ -154,7 +137,7 @@ class BatchedEpisodes:
         """Open an attempt in each of these episodes: fix the pool, or offer the start points first."""
         index = np.asarray(who, np.int64)
         over = self.over
-        self.start[index], self._query[index] = 0, self.items.task_query[self.task[index]]
+        self.start[index], self.query[index] = 0, self.items.task_query[self.task[index]]
         refining = self.stage[index] == REFINE
         self.start_due[index] = attempt_rules.start_is_due(refining, self._to_mend[index] > 0, over[index])
         self.picks_left[index] = self.options.picks
@@ -166,7 +149,7 @@ class BatchedEpisodes:
                 self.pool[i, : len(starts)] = starts
         self._fill([i for i in who if not self.start_due[i] and not over[i]])
         self._describe_pools(index)
-        self._describe_situations(index)
+        self.observed.describe_situations(index)
         self._legal = self._ready = None
 
     def _fill(self, who: Sequence[int]) -> None:
@@ -182,7 +165,7 @@ class BatchedEpisodes:
             drafted = np.where(self.stage[some] == REFINE, -1, self.task[some]).tolist() if by_kind else ()
             self.pool[some] = 0
             composition = self.options.composition
-            self.pool[some, :width] = bank.pools(self._query[some], width, starts, names, limit, composition, drafted)
+            self.pool[some, :width] = bank.pools(self.query[some], width, starts, names, limit, composition, drafted)
 
     def _width(self, i: int) -> int:
         """Return the most candidates that this attempt can have."""
@@ -195,47 +178,14 @@ class BatchedEpisodes:
 
     def _describe_pools(self, index: Places) -> None:
         """Describe new pools before anything is picked; those on one bank together."""
-        self._open[index] = self.items.task_operators[self.task[index]]
         for i in index.tolist():
             self.picked[i] = self.picked_ids[i] = ()
-            self._words[i] = None
-        if self.options.memory == "fresh":
-            for i in index.tolist():
-                self._describe_pools_of(self.banks[i], np.array([i]))
-        else:
-            self._describe_pools_of(self.banks[0], index)
+        together = index[:, None] if self.options.memory == "fresh" else index[None]
+        for some in together:
+            for i, pool in zip(some.tolist(), self.observed.describe_pools(self.banks[some[0]], some), strict=True):
+                self.shown[i] = pool
 
-    def _describe_pools_of(self, bank: ForecastBank, index: Places) -> None:
-        ids, places = self.pool[index], bank.places(self.pool[index])
-        self._places[index] = places
-        similarity = -self.items.distance[self._query[index][:, None], places] / SCALE
-        record_of, stage, due = bank.record_of[ids - 1], bank.stage(ids), self.start_due[index].tolist()
-        kinds, objects = self.items.kind[places], self.items.objects[places]
-        counts, plain = (ids > 0).sum(axis=1).tolist(), ids.tolist()
-        for n, (i, count) in enumerate(zip(index.tolist(), counts, strict=True)):
-            candidates = plain[n][:count]
-            children = self._children(i, candidates) if due[n] else ()
-            self.shown[i] = Pool(
-                self.items.descriptions,
-                kinds[n],
-                objects[n],
-                tuple(candidates),
-                stage[n],
-                similarity[n],
-                record_of[n],
-                due[n],
-                children,
-                bank.offered,
-            )
-        rows = self._described(index, places)
-        rows[..., self._columns["similarity"]] = _clipped(similarity)
-        self._measured(bank, places, stage, record_of, rows)
-        if self.layout.version > 1:
-            self._describe_more(index, places, rows)
-        rows[places < 0] = 0.0
-        self.rows[index] = rows
-
-    def _children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
+    def children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]:
         """Return the results of refining each start point; in frozen memory only those of this episode."""
         if self.stage[i] != REFINE:
             return ((),) * len(starts)
@@ -244,48 +194,6 @@ class BatchedEpisodes:
         if self.options.memory != "frozen":
             return tuple(children)
         return tuple(tuple(child for child in siblings if child.id in own) for siblings in children)
-
-    def _described(self, index: Places, places: Places) -> Vector:
-        """Return the candidates' features that do not depend on the bank, one row each."""
-        items, columns, task = self.items, self._columns, self.task[index][:, None]
-        rows = np.zeros((*places.shape, self.layout.candidate_width), np.float32)
-        starting, kind = self.start_due[index][:, None], items.kind[places]
-        for name, code in (("experience", 0), ("trace", 1), ("practice", 2)):
-            rows[..., columns[f"kind.{name}"]] = (kind == code) & ~starting
-        rows[..., columns["kind.start"]] = starting
-        rows[..., columns["same_task"]] = items.of_task[places] == task
-        rows[..., columns["same_category"]] = items.category[places] == items.task_category[task]
-        rows[..., columns["feasible"]] = items.feasible[places]
-        share = share_of(items.task_operators[task], items.operators[places])
-        rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
-        return rows
-
-    def _measured(self, bank: ForecastBank, places: Places, stage: Places, record_of: Numbers, rows: Vector) -> None:
-        """Fill in the features that come from the bank."""
-        columns, items = self._columns, self.items
-        relative = np.minimum(1.0, bank.fastest[items.of_task[places]] / items.latency[places])
-        rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
-        age = np.maximum(0, bank.attempts - record_of[..., 6])
-        rows[..., columns["age"]] = age / (age + HALF_AGE)
-        uses, total, recent = (record_of[..., begin : begin + 2] for begin in (0, 2, 4))
-        often, mean, recent = uses / (uses + HALF_USES), _clipped(total / np.maximum(uses, 1)), _clipped(recent)
-        for code, name in enumerate(STAGES):
-            rows[..., columns[f"origin.{name}"]] = stage == code
-            rows[..., columns[f"uses.{name}"]] = often[..., code]
-            rows[..., columns[f"mean.{name}"]] = mean[..., code]
-            rows[..., columns[f"recent.{name}"]] = recent[..., code]
-
-    def _describe_more(self, index: Places, places: Places, rows: Vector) -> None:
-        """Fill in the features of version 2."""
-        columns, items, histories = self._columns, self.items, [self._histories[i] for i in index.tolist()]
-        length, words = items.length[places], items.known_words[places]
-        rows[..., columns["compiled"]] = items.compiled[places]
-        rows[..., columns["length"]] = length / (length + HALF_LENGTH)
-        rows[..., columns["covered"]] = word_shares(aligned([history.kernel_words for history in histories]), words)
-        named = word_shares(aligned([history.failure_words for history in histories]), words)
-        rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
-        rows[..., columns["repeated"]] = repeated(histories, items.failure[places])
-        rows[..., columns["text"]] = items.text[places]
 
     def pick(self, who: Places, actions: Places) -> None:
         """Take one action in each of these episodes; a masked one is a no-op that uses up the pick."""
@@ -304,14 +212,14 @@ class BatchedEpisodes:
             slots = np.where(declined, 0, slots)
             self.start[starting] = np.where(declined, 0, self.pool[starting, slots])
             self.start_due[starting] = False
-            places = self._places[starting, slots]
+            places = self.observed.places[starting, slots]
             for i, place in zip(starting[refining].tolist(), places[refining].tolist(), strict=True):
-                self._query[i] = self.items.refining_query(int(self.task[i]), place)
+                self.query[i] = self.items.refining_query(int(self.task[i]), place)
             self._fill(starting.tolist())
             self._describe_pools(starting)
             who, actions, legal = who[~due], actions[~due], legal[~due]
-            self._situations[starting, self._globals["picks_left"]] = self._share_of_picks(starting)
-        every, taking = self._every(who), actions < self.options.slots
+            self.observed.count_picks(starting)
+        every, taking = self.every(who), actions < self.options.slots
         self.picks_left[every] = np.where(taking, self.picks_left[every] - 1, 0)
         self._ready = None
         marked = taking & legal
@@ -320,9 +228,9 @@ class BatchedEpisodes:
         if self._legal is not None:
             mask[who[marked], actions[marked]] = 0.0
             mask[who[self.picks_left[every] == 0], :-1] = 0.0
-        self._situations[every, self._globals["picks_left"]] = self._share_of_picks(every)
+        self.observed.count_picks(every)
 
-    def _every(self, who: Places) -> Any:
+    def every(self, who: Places) -> Any:
         """Return an index of these episodes, in their order: quicker than their numbers if they are all."""
         return slice(None) if len(who) == self.count else who
 
@@ -332,31 +240,7 @@ class BatchedEpisodes:
             self.picked[i] = (*self.picked[i], slot)
             self.picked_ids[i] = (*self.picked_ids[i], self.shown[i].ids[slot])
         if not self.ready.all():  # else all pools are described anew before anybody sees them
-            self._mark(who, slots)
-
-    def _mark(self, who: Places, slots: Places) -> None:
-        """Bring the features that depend on the picks up to date. Those of empty slots are 0, as for an empty item."""
-        every = self._every(who)
-        items, columns, places = self.items, self._columns, self._places[every]
-        taken = places[np.arange(len(who)), slots]
-        known = items.known_words
-        words = known[taken]
-        for n, i in enumerate(who.tolist()):
-            if self._words[i] is not None:
-                words[n, : len(self._words[i])] |= self._words[i]
-            self._words[i] = words[n]
-        self._open[every] &= ~items.operators[taken]
-        near = known[places]
-        common = np.bitwise_count(near & words[:, None]).sum(axis=2, dtype=np.int64)
-        rows = self.rows
-        rows[who, slots, columns["picked"]] = 1.0
-        rows[every, :, columns["overlap"]] = common / np.maximum(items.word_count[places], 1)
-        rows[every, :, columns["uncovered"]] = share_of(self._open[every][:, None], items.operators[places])
-        if self.layout.version > 1:
-            unnamed = aligned([self._histories[i].failure_words for i in who.tolist()])
-            width = min(unnamed.shape[1], words.shape[1])
-            unnamed[:, :width] &= ~words[:, :width]
-            rows[every, :, columns["unnamed"]] = word_shares(unnamed, near)
+            self.observed.mark(who, slots)
 
     # Kernels
 
@@ -383,7 +267,7 @@ class BatchedEpisodes:
         shown = np.full((self.count, picks + 1), -1)
         for i, slots in enumerate(self.picked):
             if slots:
-                shown[i, : len(slots)] = self._places[i, list(slots)]
+                shown[i, : len(slots)] = self.observed.places[i, list(slots)]
             if self.start[i]:
                 shown[i, picks] = self.banks[i].place(int(self.start[i]))
         api = self.items.api_pages(self.task, shown)
@@ -418,7 +302,7 @@ class BatchedEpisodes:
     def _offer_drafts(self) -> None:
         """Offer the drafts of every attempt as its pool."""
         self.draft_due[:] = True
-        rows, count = self.rows, self.options.drafts
+        count = self.options.drafts
         for i, drafts in enumerate(self._drafts):
             items = (self.items.descriptions.draft_item(variant, number) for number, variant in enumerate(drafts, 1))
             self.shown[i] = tuple(Candidate(item, 0.0) for item in items)
@@ -426,7 +310,7 @@ class BatchedEpisodes:
             self.pool[i] = 0
             # Drafts have no id in the bank; any above 0 marks a slot as filled.
             self.pool[i, :count] = 1
-            rows[i] = self.layout.drafts(count)
+            self.observed.show_drafts(i, count)
         self._legal = self._ready = None
 
     def possible_requests(self) -> tuple[Places, Places, list[ForecastRequest]]:
@@ -440,7 +324,7 @@ class BatchedEpisodes:
         picks, shown = self.options.picks, np.full((len(who), self.options.picks + 1), -1)
         for n, (i, action) in enumerate(zip(who.tolist(), actions.tolist(), strict=True)):
             slots = [*self.picked[i], *([action] if action < self.options.slots else [])]
-            shown[n, : len(slots)] = self._places[i, slots]
+            shown[n, : len(slots)] = self.observed.places[i, slots]
             if self.start[i]:
                 shown[n, picks] = self.banks[i].place(int(self.start[i]))
         pages = self.items.api_pages(self.task[who], shown)
@@ -461,7 +345,7 @@ class BatchedEpisodes:
         if not variant.verdict.feasible:
             failure = self.items.descriptions.failure(variant)
             return ForecastRequest(texts, task, number, shown, StartVariant(place, variant.schedule, failure=failure))
-        tried = bank.tried(self._children(i, [start])[0])
+        tried = bank.tried(self.children(i, [start])[0])
         return ForecastRequest(
             texts,
             task,
@@ -495,7 +379,7 @@ class BatchedEpisodes:
         )
         self.last[i] = variant.verdict
         self.outcomes[variant.verdict.outcome] += 1
-        self._histories[i].add(self.items, variant.verdict, [self.banks[i].place(id) for id in attempt.produced[:1]])
+        self.histories[i].add(self.items, variant.verdict, [self.banks[i].place(id) for id in attempt.produced[:1]])
         self._attempts[i].append(attempt)
         self._set_progress(i, before.after(variant.verdict, self.options))
         return attempt
@@ -537,7 +421,7 @@ class BatchedEpisodes:
         self.stage[i], self.used[i] = STAGES.index(progress.stage), progress.used
         self.first_us[i] = nan if progress.first_us is None else progress.first_us
         self.best_us[i] = nan if progress.best_us is None else progress.best_us
-        self._over = None
+        self._over = self._facts = None
 
     def state(self, i: int) -> EpisodeState:
         """Return what is shown of an episode."""
@@ -559,63 +443,36 @@ class BatchedEpisodes:
     def mask(self) -> Vector:
         """Return 1 for every legal action, one row for each episode."""
         if self._legal is None:
-            picked = self.rows[..., self._columns["picked"]] != 0.0
             required = self.draft_due | (self.start_due & (self.stage == REFINE))
-            self._legal = attempt_rules.action_mask(self.pool > 0, picked, self.ready, required)
+            self._legal = attempt_rules.action_mask(self.pool > 0, self.observed.picked, self.ready, required)
         return self._legal
 
     def observations(self) -> dict[str, Vector]:
         """Return what policies see, one row for each episode; always new arrays."""
-        return {"observations": self._observed.copy(), "action_mask": self.mask().copy()}
-
-    def _describe_situations(self, index: Places) -> None:
-        """Describe the situation in which attempts begin."""
-        options, columns, each = self.options, self._globals, np.arange(len(index))
-        rows = np.zeros((len(index), self.layout.global_width), np.float32)
-        last = [self.last[i] for i in index.tolist()]
-        outcomes = [0 if verdict is None else VERDICTS.index(verdict.outcome) for verdict in last]
-        speedup = np.tanh(np.log(self.first_us[index] / self.best_us[index]))
-        rows[each, _first(columns["stage"]) + self.stage[index]] = 1.0
-        rows[:, columns["attempts_left"]] = (options.budget - self.used[index]) / options.budget
-        rows[:, columns["picks_left"]] = self._share_of_picks(index)
-        rows[:, columns["best_speedup"]] = np.where(speedup > 0, speedup, 0.0)
-        rows[each, _first(columns["last_verdict"]) + np.array(outcomes)] = 1.0
-        rows[each, _first(columns["category"]) + self._category[self.task[index]]] = 1.0
-        rows[:, columns["embedding"]] = self.items.embedding[self.task[index]]
-        if self.layout.version > 1:
-            rows[:, columns["outcomes"]] = [shares(self._histories[i].outcomes) for i in index.tolist()]
-            rows[:, columns["author"]] = shares(self.outcomes)
-        self._situations[index] = rows
-
-    def _share_of_picks(self, index: Any) -> Numbers:
-        share: Numbers = (self.picks_left[index] + self.start_due[index]) / (self.options.picks + 1)
-        return share
+        return {"observations": self.observed.all.copy(), "action_mask": self.mask().copy()}
 
     def infos(self) -> dict[str, list[Any]]:
         """Return the `info` of the present states: for each key a list with one place for each episode."""
+        if self._facts is None:
+            self._facts = self._progress_facts()
+        return {
+            **self._facts,
+            "picks_left": self.picks_left.tolist(),
+            "start_due": self.start_due.tolist(),
+            "draft_due": self.draft_due.tolist(),
+            "candidates": self.shown,
+            "picked": self.picked_ids,
+            "start": self.start.tolist(),
+        }
+
+    def _progress_facts(self) -> dict[str, list[Any]]:
         tasks = [self.items.tasks[number] for number in self.task.tolist()]
         return {
             "task": [task.id for task in tasks],
             "category": [task.category for task in tasks],
             "stage": [STAGES[stage] for stage in self.stage.tolist()],
             "attempts_left": (self.options.budget - self.used).tolist(),
-            "picks_left": self.picks_left.tolist(),
-            "start_due": self.start_due.tolist(),
-            "draft_due": self.draft_due.tolist(),
-            "candidates": list(self.shown),
-            "picked": list(self.picked_ids),
-            "start": self.start.tolist(),
             "first_us": [0.0 if isnan(us) else us for us in self.first_us.tolist()],
             "best_us": [0.0 if isnan(us) else us for us in self.best_us.tolist()],
-            "last_verdict": list(self.last),
+            "last_verdict": self.last,
         }
-
-
-def _clipped(numbers: Numbers) -> Numbers:
-    """Return the numbers, at least -1 and at most 1; quicker than `clip` for few of them."""
-    clipped: Numbers = np.minimum(np.maximum(numbers, -1.0), 1.0)
-    return clipped
-
-
-def _first(columns: int | slice) -> int:
-    return columns if isinstance(columns, int) else columns.start

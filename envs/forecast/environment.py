@@ -75,7 +75,7 @@ class _Forecast:
     @property
     def layout(self) -> Layout:
         """Where each feature lies in one task's observation."""
-        return self._episodes.layout
+        return self._episodes.observed.layout
 
     @property
     def bank(self) -> ForecastBank:
@@ -271,10 +271,10 @@ class ForecastVectorEnv(_Forecast, VectorEnv[dict[str, Vector], Actions, NDArray
             raise gym.error.InvalidAction(f"actions must be {self.num_envs} numbers in 0..{self.options.slots}")
         episodes = self._episodes
         over = episodes.over
-        picking = np.flatnonzero(~(over | episodes.ready))
+        picking = (~(over | episodes.ready)).nonzero()[0]
         if len(picking):
             episodes.pick(picking, picks[picking])
-        if ended := np.flatnonzero(over).tolist():
+        if ended := over.nonzero()[0].tolist():
             for i in ended:
                 episodes.begin(i)
             episodes.open_attempts(ended)

@@ -13,7 +13,7 @@ from kernel_gym.authors.demonstration import demonstration
 from kernel_gym.envs.forecast.descriptions import LANGUAGE, SIGHTS, Description, Descriptions
 from kernel_gym.envs.forecast.initial_memory import NOTHING, InitialMemory
 from kernel_gym.envs.forecast.variants import Variant
-from kernel_gym.envs.observation import EMBEDDING, ITEM_EMBEDDING, Vector, failure_kind, project, project_items
+from kernel_gym.envs.observation import EMBEDDING, HALF_LENGTH, Layout, Vector, failure_kind, project, project_items
 from kernel_gym.envs.options import Pages
 from kernel_gym.envs.prompt_context import describe, refining_query
 from kernel_gym.memory import api_pages
@@ -35,6 +35,8 @@ TOGETHER = 512
 OPERATORS = 512
 #: Similarities are kept as whole numbers of this size, as the bank's index rounds them.
 SCALE = 1e6
+#: The version of the observation that has all features; columns of version 1 have the same numbers.
+_LAYOUT = Layout(1)
 
 
 class Items:
@@ -101,8 +103,10 @@ class Items:
         self.words, self.word_count = np.zeros((room, 16), np.uint64), np.zeros(room, np.int64)
         # In double precision, so that products do not depend on how many are computed together.
         self.vectors = np.zeros((room, self.descriptions.embedder.dimension))
-        #: The projected vectors, and the kinds of failure as numbers; -1 for what did not fail.
-        self.text, self.failure = np.zeros((room, ITEM_EMBEDDING), np.float32), np.full(room, -1)
+        #: Rows of the observation as far as they depend on the item alone.
+        self.features = np.zeros((room, _LAYOUT.candidate_width), np.float32)
+        #: Kinds of failure as numbers; -1 for what did not fail.
+        self.failure = np.full(room, -1)
         self._failure_numbers: dict[str, int] = {}
         self._message_words: dict[str, Bits] = {}
         self._queries = np.zeros((QUERIES, self.vectors.shape[1]))
@@ -181,10 +185,19 @@ class Items:
         self.shows[rows], self.pages[rows], self.length[rows] = about.shows, about.pages, about.length
         self._set_words(rows, about.words)
         self.vectors[rows] = about.vectors
-        self.text[rows] = project_items(about.vectors)
+        self._set_features(rows)
         count = len(self._query_numbers)
         self.distance[:count, rows] = _distance(self._queries[:count] @ self.vectors[rows].T)
         return rows
+
+    def _set_features(self, rows: list[int]) -> None:
+        columns, features = _LAYOUT.candidate_columns, np.zeros((len(rows), _LAYOUT.candidate_width), np.float32)
+        for code, name in enumerate(KINDS[:-1]):
+            features[:, columns[f"kind.{name}"]] = self.kind[rows] == code
+        features[:, columns["feasible"]], features[:, columns["compiled"]] = self.feasible[rows], self.compiled[rows]
+        features[:, columns["length"]] = self.length[rows] / (self.length[rows] + HALF_LENGTH)
+        features[:, columns["text"]] = project_items(self.vectors[rows])
+        self.features[rows] = features
 
     def _judge(self, rows: list[int], verdicts: Sequence[Verdict]) -> None:
         """Fill the columns that come from verdicts."""
@@ -275,12 +288,12 @@ class Items:
         if self._pages != "all":
             return places
         ranked = self._ranked[tasks]
-        named = np.take_along_axis(self.pages[shown].any(axis=1), ranked, axis=1)
+        named = self.pages[shown].any(axis=1)[np.arange(len(tasks))[:, None], ranked]
         # What is named and does not fit is among the rest again.
         named &= named.cumsum(axis=1) <= api_pages.NAMED
         similar = ~named & ((~named).cumsum(axis=1) <= api_pages.SIMILAR)
         for chosen, begin in ((named, api_pages.BASICS), (similar, api_pages.BASICS + api_pages.NAMED)):
-            rows, columns = np.nonzero(chosen)
+            rows, columns = chosen.nonzero()
             at = begin + chosen.cumsum(axis=1)[rows, columns] - 1
             places[rows, at] = self.descriptions.others[ranked[rows, columns]]
         return places
@@ -290,7 +303,7 @@ class Items:
 _COLUMNS = (
     *("objects", "kind", "of_task", "category", "latency", "length", "feasible", "compiled", "judged", *SIGHTS),
     *("mismatch", "coded"),
-    *("shows", "pages", "operators", "words", "word_count", "vectors", "text", "failure"),
+    *("shows", "pages", "operators", "words", "word_count", "vectors", "features", "failure"),
 )
 
 

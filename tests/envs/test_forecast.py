@@ -444,11 +444,12 @@ def test_what_is_kept_of_states_equals_what_is_computed_anew(options: dict[str, 
     envs.reset(seed=5)
     episodes = envs._episodes
     for _ in range(40):
-        kept = episodes.mask().copy(), episodes.over.copy(), episodes.ready.copy()
-        episodes._legal = episodes._over = episodes._ready = None
+        kept, facts = (episodes.mask().copy(), episodes.over.copy(), episodes.ready.copy()), episodes.infos()
+        episodes._legal = episodes._over = episodes._ready = episodes._facts = None
         assert all(
             np.array_equal(*pair) for pair in zip(kept, (episodes.mask(), episodes.over, episodes.ready), strict=True)
         )
+        assert facts == episodes.infos()
         envs.step(rng.integers(0, envs.options.slots + 1, 2))
 
 

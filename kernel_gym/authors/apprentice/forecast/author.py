@@ -181,15 +181,15 @@ class ForecastAuthor:
             `times` decisions for each request, those for the first one first.
         """
         profile = self.profile
-        shown = np.stack([r.shown if profile.reads else np.full_like(r.shown, -1) for r in requests])
+        shown = np.array([r.shown if profile.reads else np.full_like(r.shown, -1) for r in requests])
         tasks = np.array([r.task for r in requests])
-        priors = np.stack([self._prior(r.texts.task.name) for r in requests])
+        priors = np.array([self._prior(r.texts.task.name) for r in requests])
         odds = self._odds(priors, shown, tasks, readings)
         if times > 1:
             requests = [r for r in requests for _ in range(times)]
             shown, tasks, odds = (np.repeat(rows, times, axis=0) for rows in (shown, tasks, odds))
         if doubles is None:
-            doubles = np.stack([self._rng(seed, r.texts.task.id).doubles(r.number) for r in requests])
+            doubles = np.array([self._rng(seed, r.texts.task.id).doubles(r.number) for r in requests])
         prompted: Numbers = np.where(readings.shows[shown].any(axis=1), profile.prompted, 0.0)
         begun = [i for i, r in enumerate(requests) if r.start is not None and profile.reads and not profile.fluent]
         mended = [i for i in begun if _start(requests[i]).failure is not None]

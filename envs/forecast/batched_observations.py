@@ -1,0 +1,182 @@
+"""What agents see of many episodes, with arrays: the features of `observation.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
+from kernel_gym.envs.forecast.batched_history import aligned, bit_count, repeated, share_of, word_shares
+from kernel_gym.envs.forecast.items import SCALE, Numbers, Places
+from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector, shares
+from kernel_gym.suites.definitions import CATEGORIES
+
+if TYPE_CHECKING:
+    from kernel_gym.envs.forecast.batched_episodes import BatchedEpisodes
+
+_STAGE_CODES = np.arange(len(STAGES))
+
+
+class BatchedObservations:
+    """The observations of all episodes, kept up to date when attempts begin and candidates are picked."""
+
+    def __init__(self, episodes: BatchedEpisodes) -> None:
+        items, options, count = episodes.items, episodes.options, episodes.count
+        self._episodes, self._items = episodes, items
+        self.layout = Layout(options.slots, version=options.layout)
+        self._columns, self._globals = self.layout.candidate_columns, self.layout.global_columns
+        names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
+        self._category = np.array([CATEGORIES.index(name) for name in names])
+        self.all = np.zeros((count, self.layout.size), np.float32)
+        width = options.slots * self.layout.candidate_width
+        #: The candidates' part, by episode and slot, and the global part; views.
+        self.rows = self.all[:, :width].reshape(count, options.slots, self.layout.candidate_width)
+        self.situations = self.all[:, width:]
+        #: The candidates' places in `Items`, -1 where there is none.
+        self.places = np.full((count, options.slots), -1)
+        #: The words that the picks show, and the operators of the task that they lack.
+        self._words: list[Any] = [None] * count
+        self._open = np.zeros((count, items.task_operators.shape[1]), np.uint64)
+
+    # Candidates
+
+    def describe_pools(self, bank: ForecastBank, index: Places) -> list[Pool]:
+        """Describe the pools of these episodes, which are on one bank, before anything is picked; return them."""
+        episodes, items = self._episodes, self._items
+        self._open[index] = items.task_operators[episodes.task[index]]
+        for i in index.tolist():
+            self._words[i] = None
+        ids = episodes.pool[index]
+        self.places[index] = places = bank.places(ids)
+        similarity = -items.distance[episodes.query[index][:, None], places] / SCALE
+        records, stage = bank.record_of[ids - 1], bank.stage(ids)
+        rows = self._described(index, places)
+        rows[..., self._columns["similarity"]] = _clipped(similarity)
+        self._measured(bank, places, stage, records, rows)
+        if self.layout.version > 1:
+            self._describe_more(index, places, rows)
+        rows[places < 0] = 0.0
+        self.rows[index] = rows
+        return self._pools(bank, index, ids, stage, similarity, records)
+
+    def _pools(
+        self, bank: ForecastBank, index: Places, ids: Places, stage: Places, similarity: Numbers, records: Numbers
+    ) -> list[Pool]:
+        items, places, due = self._items, self.places[index], self._episodes.start_due[index].tolist()
+        kinds, objects, plain, counts = items.kind[places], items.objects[places], ids.tolist(), (ids > 0).sum(axis=1)
+        pools = []
+        for n, (i, count) in enumerate(zip(index.tolist(), counts.tolist(), strict=True)):
+            some = plain[n][:count]
+            children = self._episodes.children(i, some) if due[n] else ()
+            about = (items.descriptions, kinds[n], objects[n], tuple(some), stage[n], similarity[n], records[n])
+            pools.append(Pool(*about, due[n], children, bank.offered))
+        return pools
+
+    def _described(self, index: Places, places: Places) -> Vector:
+        """Return the candidates' features that do not depend on the bank, one row each."""
+        items, columns, task = self._items, self._columns, self._episodes.task[index][:, None]
+        rows: Vector = items.features[places][..., : self.layout.candidate_width]
+        starting = self._episodes.start_due[index]
+        if starting.any():
+            rows[starting, :, columns["kind"]] = 0.0
+            rows[starting, :, columns["kind.start"]] = 1.0
+        rows[..., columns["same_task"]] = items.of_task[places] == task
+        rows[..., columns["same_category"]] = items.category[places] == items.task_category[task]
+        share = share_of(items.task_operators[task], items.operators[places])
+        rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
+        return rows
+
+    def _measured(self, bank: ForecastBank, places: Places, stage: Places, records: Numbers, rows: Vector) -> None:
+        """Fill in the features that come from the bank."""
+        columns, items = self._columns, self._items
+        relative = np.minimum(1.0, bank.fastest[items.of_task[places]] / items.latency[places])
+        rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
+        age = np.maximum(0, bank.attempts - records[..., 6])
+        rows[..., columns["age"]] = age / (age + HALF_AGE)
+        uses = records[..., 0:2]
+        rows[..., columns["origin"]] = stage[..., None] == _STAGE_CODES
+        rows[..., columns["uses"]] = uses / (uses + HALF_USES)
+        rows[..., columns["mean"]] = _clipped(records[..., 2:4] / np.maximum(uses, 1))
+        rows[..., columns["recent"]] = _clipped(records[..., 4:6])
+
+    def _describe_more(self, index: Places, places: Places, rows: Vector) -> None:
+        """Fill in the features of version 2."""
+        columns, items = self._columns, self._items
+        histories, words = [self._episodes.histories[i] for i in index.tolist()], items.known_words[places]
+        rows[..., columns["covered"]] = word_shares(aligned([history.kernel_words for history in histories]), words)
+        named = word_shares(aligned([history.failure_words for history in histories]), words)
+        rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
+        rows[..., columns["repeated"]] = repeated(histories, items.failure[places])
+
+    def mark(self, who: Places, slots: Places) -> None:
+        """Bring the features that depend on the picks up to date. Those of empty slots are 0, as for an empty item."""
+        every = self._episodes.every(who)
+        items, columns, places, rows = self._items, self._columns, self.places[every], self.rows
+        taken = self.places[who, slots]
+        known = items.known_words
+        words = known[taken]
+        for n, i in enumerate(who.tolist()):
+            if self._words[i] is not None:
+                words[n, : len(self._words[i])] |= self._words[i]
+            self._words[i] = words[n]
+        self._open[every] &= ~items.operators[taken]
+        near = known[places]
+        rows[who, slots, columns["picked"]] = 1.0
+        rows[every, :, columns["overlap"]] = bit_count(near & words[:, None]) / np.maximum(items.word_count[places], 1)
+        rows[every, :, columns["uncovered"]] = share_of(self._open[every][:, None], items.operators[places])
+        if self.layout.version > 1:
+            unnamed = aligned([self._episodes.histories[i].failure_words for i in who.tolist()])
+            width = min(unnamed.shape[1], words.shape[1])
+            unnamed[:, :width] &= ~words[:, :width]
+            rows[every, :, columns["unnamed"]] = word_shares(unnamed, near)
+
+    def show_drafts(self, i: int, count: int) -> None:
+        """Describe so many drafts of an episode, in place of its candidates."""
+        self.rows[i] = self.layout.drafts(count)
+
+    @property
+    def picked(self) -> Any:
+        """Which candidates are picked."""
+        return self.rows[..., self._columns["picked"]] != 0.0
+
+    # Situations
+
+    def describe_situations(self, index: Places) -> None:
+        """Describe the situation in which attempts begin."""
+        episodes, columns, each = self._episodes, self._globals, np.arange(len(index))
+        task, used, budget = episodes.task[index], episodes.used[index], episodes.options.budget
+        rows = np.zeros((len(index), self.layout.global_width), np.float32)
+        last = [episodes.last[i] for i in index.tolist()]
+        outcomes = [0 if verdict is None else VERDICTS.index(verdict.outcome) for verdict in last]
+        speedup = np.tanh(np.log(episodes.first_us[index] / episodes.best_us[index]))
+        rows[each, _first(columns["stage"]) + episodes.stage[index]] = 1.0
+        rows[:, columns["attempts_left"]] = (budget - used) / budget
+        rows[:, columns["picks_left"]] = self._share_of_picks(index)
+        rows[:, columns["best_speedup"]] = np.where(speedup > 0, speedup, 0.0)
+        rows[each, _first(columns["last_verdict"]) + np.array(outcomes)] = 1.0
+        rows[each, _first(columns["category"]) + self._category[task]] = 1.0
+        rows[:, columns["embedding"]] = self._items.embedding[task]
+        if self.layout.version > 1:
+            rows[:, columns["outcomes"]] = [shares(episodes.histories[i].outcomes) for i in index.tolist()]
+            rows[:, columns["author"]] = shares(episodes.outcomes)
+        self.situations[index] = rows
+
+    def count_picks(self, index: Any) -> None:
+        """Bring the number of picks that are left up to date."""
+        self.situations[index, self._globals["picks_left"]] = self._share_of_picks(index)
+
+    def _share_of_picks(self, index: Any) -> Numbers:
+        episodes = self._episodes
+        share: Numbers = (episodes.picks_left[index] + episodes.start_due[index]) / (episodes.options.picks + 1)
+        return share
+
+
+def _clipped(numbers: Numbers) -> Numbers:
+    """Return the numbers, at least -1 and at most 1; quicker than `clip` for few of them."""
+    clipped: Numbers = np.minimum(np.maximum(numbers, -1.0), 1.0)
+    return clipped
+
+
+def _first(columns: int | slice) -> int:
+    return columns if isinstance(columns, int) else columns.start
