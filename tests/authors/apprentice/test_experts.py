@@ -203,6 +203,20 @@ def test_an_expert_computes_mish_without_logarithm_and_passes_what_is_not_a_numb
     assert oracle(divergence).source.count("AscendC::Select") == 2
 
 
+def test_an_expert_computes_gelu_by_one_exponential() -> None:
+    gelu = suites.find_task("level1/min_gpt_new_gelu")
+    assert "AscendC::Tanh" in fluent(gelu).source
+    assert "AscendC::Tanh" not in oracle(gelu).source
+    # The factors 0.5 and 2 of a (1 + tanh(u)) / 2 = a / (1 + exp(-2u)) are not multiplied element by element.
+    assert oracle(gelu).source.count("AscendC::Muls") == 2
+
+
+def test_columns_stay_on_chip_where_the_whole_axis_fits() -> None:
+    norm, total = (suites.find_task(f"level1/{name}") for name in ("rms_norm", "sum_reduction_over_a_dimension"))
+    assert oracle(norm).source.count("if (t.batch < t.axis)") == 2
+    assert "if (t.batch < t.axis)" not in oracle(total).source
+
+
 def test_short_rows_share_instructions() -> None:
     """Each number of a row is spread over a block, so that one instruction takes a vector of every row."""
     norm = lower(suites.find_task("level2/gemm_group_norm_hardtanh"), expert=True).stages[2]
@@ -255,7 +269,11 @@ def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
 
 @pytest.mark.parametrize(
     ("name", "instruction"),
-    [("level1/softmax", "BlockReduceMax"), ("level1/sum_reduction_over_a_dimension", "EvenColumns")],
+    [
+        ("level1/softmax", "BlockReduceMax"),
+        ("level1/sum_reduction_over_a_dimension", "EvenColumns"),
+        ("level1/rms_norm", "EvenColumns"),
+    ],
 )
 def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_them(
     name: str, instruction: str, verifier: Verifier

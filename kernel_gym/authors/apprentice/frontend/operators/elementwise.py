@@ -24,7 +24,7 @@ _UNARY = {
     "sigmoid": "sigmoid", "erf": "erf", "rsqrt": "rsqrt", "reciprocal": "reciprocal", "sin": "sin", "cos": "cos",
     "floor": "floor", "ceil": "ceil", "sign": "sign", "round": "round", "trunc": "trunc",
 }  # fmt: skip
-_BINARY = {"mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+_BINARY = {"div": "div", "maximum": "max", "minimum": "min"}
 #: Operators on truth values, which are 0 and 1.
 _LOGICAL = {"and": "min", "or": "max", "xor": "ne"}
 _COMPARE = {"gt": "gt", "lt": "lt", "ge": "ge", "le": "le", "eq": "eq", "ne": "ne"}
@@ -84,6 +84,27 @@ def _rsub(plan: PlanBuilder, left: Value, right: float) -> Value:
     return apply(plan, "sub", right, left)
 
 
+@handles("mul.default", "mul.Tensor", "mul.Scalar")
+def _mul(plan: PlanBuilder, left: Value | float, right: Value | float) -> Value:
+    for factor, bell in ((left, right), (right, left)):
+        match bell:
+            case Map(function="add", arguments=(Map(function="tanh", arguments=(Value() as x,)), 1.0)) if plan.expert:
+                # a (1 + tanh(x)) is 2a / (1 + exp(-2x)).
+                power = apply(plan, "exp", _scaled(plan, x, -2.0))
+                return apply(plan, "div", _scaled(plan, factor, 2.0), apply(plan, "add", power, 1.0))
+    return apply(plan, "mul", left, right)
+
+
+def _scaled(plan: PlanBuilder, value: Value | float, number: float) -> Value | float:
+    """Return a value times a number; the number is multiplied with the one that the value has as a factor."""
+    match value:
+        case Map(function="mul", arguments=(Value() as base, int() | float() as factor)):
+            return base if factor * number == 1.0 else apply(plan, "mul", base, factor * number)
+        case Value():
+            return apply(plan, "mul", value, number)
+    return value * number
+
+
 @handles("log1p.default")
 def _log1p(plan: PlanBuilder, x: Value) -> Value:
     return apply(plan, "log", apply(plan, "add", x, 1.0))
@@ -97,7 +118,7 @@ def _gelu(plan: PlanBuilder, x: Value, *, approximate: str = "none") -> Value:
         bell = apply(plan, "add", apply(plan, "tanh", inner), 1.0)
     else:
         bell = apply(plan, "add", apply(plan, "erf", apply(plan, "mul", x, sqrt(0.5))), 1.0)
-    return apply(plan, "mul", apply(plan, "mul", x, 0.5), bell)
+    return _mul(plan, apply(plan, "mul", x, 0.5), bell)
 
 
 @handles("leaky_relu.default")
