@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from kernel_gym.authors.apprentice.ascendc.body import BINARY, COMPARING, Body
+from kernel_gym.authors.apprentice.ascendc.body import BINARY, COMPARING, Body, Operand
 from kernel_gym.authors.apprentice.ascendc.expert.rows import NEUTRAL, RowsBody
 from kernel_gym.authors.apprentice.ascendc.nest import in_bytes
 from kernel_gym.authors.apprentice.ascendc.passes import MERGE, PassWriter
@@ -18,21 +18,22 @@ COLUMNS = """\
 // Chooses how many columns a unit has so that the busiest of 48 cores has least to do.
 static uint32_t EvenColumns(uint32_t rows, uint32_t length, uint32_t most)
 {
-    uint32_t best = 0, least = ~0u;
-    for (uint32_t parts = 1; parts <= 16; ++parts) {
-        const uint32_t columns = ((length + parts - 1) / parts + 63) / 64 * 64;
+    uint32_t best = 64, least = ~0u;
+    for (uint32_t columns = AtMost((length + 63) / 64, most / 64) * 64; columns >= 64; columns -= 64) {
         const uint32_t units = rows * ((length + columns - 1) / columns);
         const uint32_t busiest = (units + 47) / 48 * (columns + 32);
-        if (columns <= most && busiest < least) {
+        if (busiest < least) {
             least = busiest;
             best = columns;
         }
     }
-    return best == 0 ? most : best;
+    return best;
 }
 """
 #: Rows shorter than this are taken together whole.
 LEAST = 256
+#: Most repeats of an instruction, and most columns of a tile for rows to be no farther apart than repeats can be.
+REPEATS, WIDEST = 255, 1984
 
 
 def suits_columns(nest: Nest) -> bool:
@@ -55,23 +56,78 @@ def suits_columns(nest: Nest) -> bool:
 def _alike(nest: Nest, step: Step) -> bool:
     """Return whether a step is the same for all elements of the axis but for its vectors."""
     arguments = [nest.steps[argument.step] for argument in step.arguments if isinstance(argument, Ref)]
-    shared = [argument for argument in arguments if argument.vector and not argument.inside]
-    inside = [argument for argument in arguments if argument.inside]
+    shared, inside = _shared(nest, step), [argument for argument in arguments if argument.inside]
     if step.reduction or not shared:
         return step.vector and not step.index and not shared and all(argument.vector for argument in inside)
     return step.function in BINARY and len(shared) == 1 and len(inside) == 1
 
 
+def _shared(nest: Nest, step: Step) -> list[Step]:
+    """Return the arguments of a step that are the same vector for all elements of the axis."""
+    arguments = [nest.steps[argument.step] for argument in step.arguments if isinstance(argument, Ref)]
+    return [argument for argument in arguments if argument.vector and not argument.inside]
+
+
+class ColumnsBody(RowsBody):
+    """Writes steps on a tile of rows, with a vector that all rows share by one instruction for 64 columns."""
+
+    def _along_rows(self, index: int, other: int, home: str) -> None:
+        step = self.nest.steps[index]
+        shared = [argument == Ref(other) for argument in step.arguments]
+        texts = ", ".join(f"{self.operand(argument).text}[c]" for argument in step.arguments)
+        gaps = ", ".join("0" if each else "gap" for each in shared)
+        with self.code.block("for (uint32_t c = 0; c < columns; c += 64)"):
+            self.code.add("const uint8_t gap = static_cast<uint8_t>(pitch / 8);")
+            places = f"Min(64, columns - c), rows, {{1, 1, 1, gap, {gaps}}}"
+            self.code.add(f"AscendC::{BINARY[step.function]}({home}[c], {texts}, {places});")
+        self.values[index] = Operand(home, True)
+
+
 class ColumnTileWriter(PassWriter):
-    """Writes a reduction over an axis. A unit of work is some columns, of which a tile has `batch` elements each."""
+    """Writes a reduction over an axis. A unit of work is some columns, of which a tile has `batch` elements each.
+
+    Where a tile has the whole axis, it stays on chip until the results are written.
+    """
 
     def body(self, count: str, exact: str) -> Body:
         kinds = ["tile" if step.inside else "shared" if step.vector else "number" for step in self.nest.steps]
-        return RowsBody(self.spelling, self.nest, self.code, count, exact, kinds=kinds, length="columns", pitch="pitch")
+        return ColumnsBody(self.spelling, self.nest, self.code, count, exact, kinds=kinds)
+
+    def held(self) -> list[Access]:
+        """Return the loads of both passes."""
+        if not self.whole:
+            return []
+        steps = self._needed([index for index, step in enumerate(self.nest.steps) if step.reduction])
+        again = self._needed([self.root])
+        both = [self.nest.steps[index].access for index in steps if index in again]
+        return [access for access in both if access]
 
     def _unit(self) -> None:
         self.code.add("const uint32_t columns = count, pitch = Align(count, 8);")
+        for access in self.held():
+            self.code.add(f"AscendC::LocalTensor<float> {access.label}Local;")
         super()._unit()
+
+    @contextmanager
+    def _loop(self, body: Body, steps: list[int]) -> Iterator[list[int]]:
+        again, spell = self.root in steps, self.spelling.spell
+        held, accesses = self.held(), [(n, access) for n in steps if (access := self.nest.steps[n].access)]
+        with self._tiles():
+            for index, access in accesses:
+                queue, local = f"{access.label}Queue", f"{access.label}Local"
+                with self._parted() if again and access in held else nullcontext():
+                    self.copy_in(access, queue, "count", self._offset(access))
+                    text = self.take(access, queue)
+                    self.code.add(text if access not in held else f"{local} = {queue}.DeQue<float>();")
+                body.values[index] = Operand(local, True)
+            yield [index for index in steps if not self.nest.steps[index].access]
+            for _, access in accesses:
+                with self._parted() if not again and access in held else nullcontext():
+                    self.code.add(spell("queue.free", queue=f"{access.label}Queue", tensor=f"{access.label}Local"))
+
+    def _parted(self) -> AbstractContextManager[None]:
+        """Write a condition: a tile that does not have the whole axis is loaded for each pass."""
+        return self.code.block(f"if (t.batch < t.{self.nest.reduced[0]})")
 
     @contextmanager
     def _tiles(self) -> Iterator[None]:
@@ -121,6 +177,10 @@ class ColumnTileWriter(PassWriter):
         return ("batch", *super().tile_fields())
 
     def fit_tile(self, code: CodeWriter, total: str, share: int) -> None:
+        room, axis = self.capacity(), f"t.{self.nest.reduced[0]}"
         rows = " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
-        code.add(f"t.tile = EvenColumns({rows}, t.length, {self.capacity()});")
-        code.add(f"t.batch = AtMost({self.capacity()} / t.tile, AtMost(t.{self.nest.reduced[0]}, {BURSTS}));")
+        shared = any(_shared(self.nest, step) for step in self.nest.steps if step.inside)
+        widest = WIDEST if shared else room
+        most = f"{axis} * 64 <= {room} ? AtMost({room} / {axis}, {widest}) : {widest}" if self.held() else f"{widest}"
+        code.add(f"t.tile = EvenColumns({rows}, t.length, {most});")
+        code.add(f"t.batch = AtMost({room} / t.tile, AtMost({axis}, {REPEATS if shared else BURSTS}));")

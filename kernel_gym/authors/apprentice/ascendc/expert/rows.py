@@ -94,9 +94,6 @@ class RowsBody(Body):
 
     kinds: list[str] = field(default_factory=list)
     stat_count: int = 0
-    #: The elements of a row, and how far rows are apart on chip.
-    length: str = "t.length"
-    pitch: str = "t.pitch"
     #: True if a number for each row is spread over a block, so that one instruction takes all rows.
     spread: bool = False
 
@@ -121,13 +118,13 @@ class RowsBody(Body):
         if numbers and self.spread:
             self._by_blocks(index, other, home)
             return
-        self.count = self.length
+        self.count = "t.length"
         with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
             if numbers:
                 element = self.spelling.spell("local.element", tensor=partner.text, index="r")
                 partner = Operand(self.number(element), False)
             operands = [partner if each == Ref(other) else self._row_of(each) for each in step.arguments]
-            self._vector(step, f"{home}[r * {self.pitch}]", operands, index)
+            self._vector(step, f"{home}[r * t.pitch]", operands, index)
         self.values[index], self.count = Operand(home, True), tile
 
     def _by_blocks(self, index: int, other: int, home: str) -> None:
@@ -141,15 +138,15 @@ class RowsBody(Body):
             steps.append("1" if number else "gap")
         places = ", ".join(["1", *blocks, "gap", *steps])
         self.code.add(f"AscendC::Brcb(spread, {self.values[other].text}, Align(rows, 8) / 8, {{1, 8}});")
-        with self.code.block(f"for (uint32_t c = 0; c < {self.pitch}; c += 64)"):
+        with self.code.block("for (uint32_t c = 0; c < t.pitch; c += 64)"):
             name = BINARY[step.function]
-            self.code.add(f"const uint8_t gap = static_cast<uint8_t>({self.pitch} / 8);")
+            self.code.add("const uint8_t gap = static_cast<uint8_t>(t.pitch / 8);")
             self.code.add(f"AscendC::{name}({home}[c], {', '.join(texts)}, 64, rows, {{{places}}});")
         self.values[index] = Operand(home, True)
 
     def _row_of(self, argument: Ref | float) -> Operand:
         operand = self.operand(argument)
-        return Operand(f"{operand.text}[r * {self.pitch}]", True) if operand.vector else operand
+        return Operand(f"{operand.text}[r * t.pitch]", True) if operand.vector else operand
 
     def row_place(self) -> str:
         """Return a free tensor of one number for each row."""
