@@ -93,8 +93,8 @@ def test_a_convolution_of_stride_1_is_one_launch_on_cube_cores() -> None:
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("level1/conv_pointwise_2d", [Convolution]),  # filters of one place lie as they have to
-        ("level1/conv_standard_1d", [Filters, Convolution]),
+        ("level1/conv_pointwise_2d", [Convolution]),
+        ("level1/conv_standard_1d", [Convolution]),  # filters of one row of the window stay as they are
         ("level2/conv3d_mish_tanh", [Filters, Convolution, Nest]),
         # Padding: zeros, the image among them; the filters of a transposed one are turned round by a copy.
         (
@@ -269,11 +269,7 @@ def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
 
 @pytest.mark.parametrize(
     ("name", "instruction"),
-    [
-        ("level1/softmax", "BlockReduceMax"),
-        ("level1/sum_reduction_over_a_dimension", "EvenColumns"),
-        ("level1/rms_norm", "EvenColumns"),
-    ],
+    [("level1/softmax", "BlockReduceMax"), ("level1/sum_reduction_over_a_dimension", "EvenColumns")],
 )
 def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_them(
     name: str, instruction: str, verifier: Verifier

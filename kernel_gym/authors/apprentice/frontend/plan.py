@@ -302,9 +302,9 @@ class Filters:
 class Convolution:
     """A convolution of stride 1 without padding, on cube cores alone.
 
-    The source is (batch, inputs, `extents`), the target (batch, outputs, `results`), the filters are arranged as
-    (outputs, places, inputs). Extents, results, the places of the window and their distances are those of planes,
-    lines and columns.
+    The source is (batch, inputs, `extents`), the target (batch, outputs, `results`), the filters are (outputs, inputs,
+    places), or (outputs, places, inputs) if they are `arranged`. Extents, results, the places of the window and their
+    distances are those of planes, lines and columns.
     """
 
     name: str
@@ -318,6 +318,7 @@ class Convolution:
     results: tuple[str, ...]
     window: tuple[int, ...]
     hops: tuple[int, ...]
+    arranged: bool
     longest: int = 0
 
 

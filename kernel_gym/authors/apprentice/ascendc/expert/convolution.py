@@ -54,7 +54,9 @@ template <class Tiling> static void EvenLines(Tiling &t, uint32_t deep, uint32_t
                 const uint64_t filter = down * t.block * (112 + chunk) / 64;
                 const uint64_t move = filter + groups * (chunk / 16) * (28 + n / 2);
                 const uint64_t filters = down * t.block * (14 + (t.stays ? t.depth : chunk) / 10);
-                const uint64_t bursts = step == t.width ? 1 : count, lines = chunk * (10 * bursts + count * step / 15);
+                // A burst that begins inside a sector of 512 bytes reads one more.
+                const uint64_t bursts = step == t.width ? 1 : count, start = span % 128 == 0 ? 6 : 10;
+                const uint64_t lines = chunk * (start * bursts + count * step / 15);
                 const uint64_t load = chunk / 16 * 11 * bursts + lines + (t.stays ? 0 : filters);
                 const uint64_t larger = multiply > move ? multiply : move, busy = larger > load ? larger : load;
                 const uint64_t store = 20 + rows * t.block * (25 + span) / 21;
@@ -148,14 +150,7 @@ __aicore__ inline void Load(uint32_t number)
     // Whole lines follow each other without gaps.
     const uint32_t pieces = t.step == t.width ? 1 : count, piece = (count - pieces) * t.width + at.columns;
     AscendC::WaitFlag<AscendC::HardEvent::MTE1_MTE2>(half);
-    uint32_t some = 0;
-    for (uint32_t row = 0; row < at.depth; row += some) {{
-        const uint32_t place = (at.begin + row) / t.inputs, input = (at.begin + row) % t.inputs;
-        some = Min(Min(t.inputs - input, 16 - row % 16), at.depth - row);
-        AscendC::DataCopy(held[half * t.half + row / 16 * t.slab + row % 16 * 8],
-                          {source}Gm[(at.sample * t.inputs + input) * volume + corner + place * {hop_across}],
-                          AscendC::Nd2NzParams(pieces, some, piece, t.width, volume, 16, 1, t.step * 16));
-    }}
+{lines}
     // Filters that stay are loaded once, for all places along a row of the window.
     const bool fresh = !t.stays || (number < {deep} * t.panels && at.begin == 0);
     for (uint32_t down = 0; down < {down} && fresh; ++down) {{
@@ -272,6 +267,28 @@ __aicore__ inline void Store(const Step &at, int32_t tile, uint32_t high, uint32
         sums[tile * SUMS + (t.together - 1) * line], to);
     AscendC::SetFlag<AscendC::HardEvent::FIX_M>(tile);
 }}"""
+#: The lines of a step's places, of which neighbours are those of neighbouring inputs, as the filters are arranged.
+_BY_PLACE = """\
+    uint32_t some = 0;
+    for (uint32_t row = 0; row < at.depth; row += some) {{
+        const uint32_t place = (at.begin + row) / t.inputs, input = (at.begin + row) % t.inputs;
+        some = Min(Min(t.inputs - input, 16 - row % 16), at.depth - row);
+        AscendC::DataCopy(held[half * t.half + row / 16 * t.slab + row % 16 * 8],
+                          {source}Gm[(at.sample * t.inputs + input) * volume + corner + place * {hop_across}],
+                          AscendC::Nd2NzParams(pieces, some, piece, t.width, volume, 16, 1, t.step * 16));
+    }}"""
+#: The same where neighbours are the places of one input, as in filters that are not arranged.
+_BY_INPUT = """\
+    for (uint32_t row = 0; row < at.depth; row += 16) {{
+        const uint32_t rows = Min(16, at.depth - row);
+        for (uint32_t first = 0; first < Min({across}, rows); ++first) {{
+            const uint32_t input = (at.begin + row + first) / {across}, place = (at.begin + row + first) % {across};
+            const uint32_t some = (rows - first + {across} - 1) / {across};
+            AscendC::DataCopy(held[half * t.half + row / 16 * t.slab + first * 8],
+                              {source}Gm[(at.sample * t.inputs + input) * volume + corner + place * {hop_across}],
+                              AscendC::Nd2NzParams(pieces, some, piece, t.width, volume, 16, {across}, t.step * 16));
+        }}
+    }}"""
 _MEMBERS = """\
 // Halves of L0A and L0B, and of L0C, in elements.
 static constexpr uint32_t HALF = 8192, SUMS = 16384;
@@ -308,11 +325,13 @@ class ConvolutionWriter(StageWriter):
 
     def process(self) -> None:
         stage = self.stage
-        (deep, down, _), (hop_deep, hop_down, hop_across) = stage.window, stage.hops
+        (deep, down, across), (hop_deep, hop_down, hop_across) = stage.window, stage.hops
         names = {"deep": deep, "down": down, "outer": deep * down, "reach": (down - 1) * hop_down}
         names |= {"hop_deep": hop_deep, "hop_down": hop_down, "hop_across": hop_across}
         buffers = {"filters": stage.filters, "source": stage.source, "target": stage.target}
-        self.code.add(_PROCESS.format(**names, **buffers))
+        load = _BY_PLACE if stage.arranged else _BY_INPUT
+        lines = load.format(source=stage.source, across=across, hop_across=hop_across)
+        self.code.add(_PROCESS.format(**names, **buffers, lines=lines))
 
     def core_type(self) -> list[str]:
         return ["KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);"]

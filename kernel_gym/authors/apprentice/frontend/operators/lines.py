@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import sympy
 from sympy import expand
@@ -49,7 +50,7 @@ def by_lines(
     ends = [*after[:-1], expand(after[-1] + whole - extents[-1])] if padded else after
     source = plan.padded(x, before, ends, 0.0)
     filters = _turned(plan, weight, window) if transposed else _arranged(plan, weight, window)
-    return _convolved(plan, source, extents, filters, window, hops)
+    return _convolved(plan, source, extents, filters, window, hops, transposed or filters is not weight)
 
 
 def _fits(plan: PlanBuilder, extents: Sequence[Size], inputs: Size, window: Sequence[int], hops: Sequence[int]) -> bool:
@@ -66,12 +67,10 @@ def _fits(plan: PlanBuilder, extents: Sequence[Size], inputs: Size, window: Sequ
 
 
 def _arranged(plan: PlanBuilder, weight: Tensor, window: Sequence[int]) -> Tensor:
-    """Return the filters (out, in, places) as (out, places, in)."""
+    """Return the filters (out, in, places) as (out, places, in), or as they are if the window has one row."""
     outputs, inputs, *_ = weight.shape
-    places = 1
-    for k in window:
-        places *= k
-    if places == 1:
+    places = prod(window)
+    if places == window[-1]:
         return weight
     target = plan.scratch((outputs, size(places), inputs))
     sizes = (c_expression(outputs), c_expression(inputs))
@@ -97,6 +96,7 @@ def _convolved(
     filters: Tensor,
     window: Sequence[int],
     hops: Sequence[int],
+    arranged: bool,
 ) -> Tensor:
     """Add the stage; return its result. `extents` is without what lines have behind their ends."""
     batch, inputs, *held = source.shape
@@ -122,6 +122,7 @@ def _convolved(
         texts(results),
         (*(1,) * missing, *window),
         (*(1,) * missing, *hops),
+        arranged,
     )
     plan.add(stage, IterationSpace(results[-1]))
     return target
