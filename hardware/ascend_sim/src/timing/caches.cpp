@@ -60,7 +60,9 @@ void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
     if (at.readers == 0 || at.readers == 255 || at.fetched_by == filler.core) return;
     if (at.fetched_by != NOBODY) {
         if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
-        for_others_[at.fetched_by] += bytes / (at.readers * (at.readers + 1u));
+        const uint32_t part = bytes / (at.readers * (at.readers + 1u));
+        for_others_[at.fetched_by].bytes += part;
+        if (filler.now > at.fetched_at + told_) for_others_[at.fetched_by].late += part;
     }
     ++at.readers;
 }
@@ -81,6 +83,7 @@ void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes,
     if (!hit) {
         fill(filler, bytes, write, touch);
         at.fetched_by = static_cast<uint16_t>(filler.core);
+        at.fetched_at = filler.now;
         at.readers = !write;
         at.close = false;
     } else if (at.phase != phase_) {

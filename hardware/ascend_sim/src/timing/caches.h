@@ -23,10 +23,11 @@ struct Touch {
 
 // How much of L2 a core has filled in this launch, and how many bytes its block has read. Cores are timed one after another, so each core
 // represents all: the bytes it has filled times the number of cores that run beside it approximate the whole chip at
-// that moment.
+// that moment. `now`: when its access begins.
 struct Filler {
     uint32_t core = 0, beside = 1;
     uint64_t filled = 0, dirty = 0, read = 0;
+    Ticks now = 0;
 };
 
 // L2 in sectors of 512 bytes with four lines each. A sector is resident while less than the capacity was filled since
@@ -35,7 +36,8 @@ class L2 {
 public:
     static constexpr uint32_t BLOCK = 32, LINE = 128, SECTOR = 512;
     explicit L2(const Chip &chip)
-        : capacity_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable) / SECTOR) {}
+        : capacity_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable) / SECTOR),
+          told_(ticks(chip.launch.event_cycles)) {}
 
     // The number under which each tensor of the next launches is known, by its index: launches of one call may have the
     // same tensor at different places among their arguments. Empty: a tensor's number is its index.
@@ -47,8 +49,12 @@ public:
     void begin_phase();
     void end_launch(uint64_t filled_bytes) { carried_ += filled_bytes / SECTOR; }
     // The part of the bytes first fetched by block `core` in this phase that is charged to later readers, when all
-    // readers of a sector share its cost equally.
-    uint64_t fetched_for_others(uint32_t core) const { return core < for_others_.size() ? for_others_[core] : 0; }
+    // readers of a sector share its cost equally. If cores have waited for one another (`flags`), readers that may have
+    // been told that it was fetched share nothing.
+    uint64_t fetched_for_others(uint32_t core, bool flags) const {
+        if (core >= for_others_.size()) return 0;
+        return for_others_[core].bytes - (flags ? for_others_[core].late : 0);
+    }
     // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
     void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch);
 
@@ -57,13 +63,15 @@ private:
         uint32_t filled_at = 0;   // the fill clock, in sectors
         uint32_t phase = 0;       // phase of the last access; 0: never
         uint32_t reached_at = 0;  // read position of `core` when it began to use the sector, in sectors
+        Ticks fetched_at = 0;     // when its fetch began
         uint16_t core = 0;        // the last core that accessed it
         uint16_t fetched_by = 0;  // NOBODY: it was there before this phase
         uint8_t lines = 0;
         uint8_t readers = 0;  // readers, including the core that fetched it; 0: written
         bool close = false;   // the last two cores read it at about the same time
     };
-    static constexpr uint32_t PAGE = 4096;  // sectors
+    struct Repaid { uint64_t bytes = 0, late = 0; };  // late: of readers that may have been told
+    static constexpr uint32_t PAGE = 4096;            // sectors
     static constexpr uint16_t NOBODY = 0xffff;
     using Page = std::array<Sector, PAGE>;
 
@@ -75,11 +83,12 @@ private:
     uint64_t home(uint64_t address) const;
 
     uint64_t capacity_, carried_ = 0;
+    Ticks told_;  // what a flag takes
     uint32_t phase_ = 0, window_ = 0;
     uint64_t last_number_ = ~0ull;
     Page *last_page_ = nullptr;
     std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
-    std::vector<uint64_t> for_others_;
+    std::vector<Repaid> for_others_;
     std::vector<uint32_t> numbers_;
 };
 

@@ -214,7 +214,7 @@ Ticks Timeline::share_of_hbm(Core &at, uint64_t read, uint64_t written) const {
 
 // The port transfers the bytes at its own rate; bytes from or to HBM also use this core's share of the HBM bandwidth.
 void Timeline::copy(Core &at, const Instr &instr, bool write) {
-    const Ticks start = issue(at, instr.pipe);
+    const Ticks start = at.filler.now = issue(at, instr.pipe);
     const Touch found = touch(at, instr, write);
     const Ticks contention = at.shared * found.shared + at.contended * found.contended;
     Ticks time = copy_issue_ + copy_burst_ * instr.bursts + copy_page_ * found.pages + contention;
@@ -265,7 +265,10 @@ void Timeline::wait(Core &at, const Instr &instr) {
     at.clock += issue_;
     at.totals.busy[ASC_S] += issue_;
     Moment until = token(at, instr.token);
-    if (instr.token >= SHARED_TOKEN) until = {until.time + (instr.token >= EVENT_TOKEN ? event_ : sync_), CAUSE_SYNC};
+    if (instr.token >= SHARED_TOKEN) {
+        until = {until.time + (instr.token >= EVENT_TOKEN ? event_ : sync_), CAUSE_SYNC};
+        launch_.flags = true;
+    }
     if (instr.pipe < ASC_PIPES) return hold(at, instr.pipe, until);
     for (uint8_t pipe = 0; pipe < ASC_PIPES; ++pipe) hold(at, pipe, until);
 }
@@ -291,7 +294,7 @@ void Timeline::barrier(Core &at, const Instr &instr) {
 
 // The matrices and the bias are fetched from HBM once; the block sizes determine how often they are read again from L2.
 void Timeline::matmul(Core &at, const Instr &instr) {
-    const Ticks start = issue(at, instr.pipe);
+    const Ticks start = at.filler.now = issue(at, instr.pipe);
     Costs::Matmul cost = costs_.matmul(instr, at.cube_l2, at.fix);
     Touch found;
     for (const int matrix : {0, 1, 3}) touch_rows(at, instr.matrix[matrix], false, found);

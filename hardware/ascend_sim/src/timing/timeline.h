@@ -88,6 +88,7 @@ private:
     };
     struct Launch {
         uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
+        bool flags = false;  // cores have waited for flags of others in this phase
         Ticks began = 0, core_time = 0;
         Ticks since = 0,
               saved = 0;  // when the phase began; what the phases before it took less than their cores' clocks

@@ -42,7 +42,7 @@ struct Timeline::Core {
         tokens.clear();
         totals = Totals{};
         way = Way{};
-        filler = Filler{number, 1, 0, 0, 0};
+        filler = Filler{number, 1, 0, 0, 0, time};
         cache = DataCache(cache_bytes_);
     }
     Ticks drained() const {

@@ -33,7 +33,7 @@ void Timeline::end_launch() {
         if (left) end_core(*left);
     for (uint32_t block = 0; block < launch_.ended.size(); ++block) {
         const Ended &ended = launch_.ended[block];
-        launch_.places[ended.place].for_others += ended.loss.of(l2_.fetched_for_others(block));
+        launch_.places[ended.place].for_others += ended.loss.of(l2_.fetched_for_others(block, launch_.flags));
     }
     std::vector<Span> spans;
     for (const Place &place : launch_.places) {
@@ -183,10 +183,11 @@ void Timeline::end_phase(const Meeting &meeting) {
     std::vector<Span> spans;
     for (const Arrival &core : meeting.cores) {
         spans.push_back(core.span);
-        spans.back().for_others = core.loss.of(l2_.fetched_for_others(core.block));
+        spans.back().for_others = core.loss.of(l2_.fetched_for_others(core.block, launch_.flags));
     }
     launch_.saved += meeting.last - launch_.since - settle(std::move(spans));
     launch_.since = meeting.last + sync_;
+    launch_.flags = false;
     l2_.begin_phase();
 }
 

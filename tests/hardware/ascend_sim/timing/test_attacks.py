@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from timeline_driver import ALL, M, V, X, Y, copy_in, copy_out, latency, launch, time, vector
+from timeline_driver import ALL, MTE2, M, V, X, Y, copy_in, copy_out, latency, launch, time, vector
 
 from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -252,6 +252,24 @@ def test_reading_what_another_core_has_fetched_makes_no_launch_shorter(share: fl
     some = latency(launch(reading(core) + (reading(core - 1)[:more] if core % 2 else []) for core in range(CORES)))
     assert min(again, some) >= honest
     assert latency(launch([*map(reading, range(CORES)), *(reading(core)[:more] for core in range(CORES))])) >= honest
+
+
+@pytest.mark.parametrize("between", [0, 4])
+def test_what_is_read_behind_a_flag_repays_nobody(between: int) -> None:
+    flag = 0x80000000
+
+    def us(neighbour: int, before: int) -> float:
+        first, behind = [f"launch_begin a={CORES} b=0"], []
+        for core in range(CORES):
+            told = [*reading(core), f"signal pipe={MTE2} token={flag} a={min(core, 1)}"]
+            waits = [*reading((core + 1) % CORES)[:before], f"wait pipe=0 token={flag}", f"barrier pipe={ALL}"]
+            written = [copy_out(Y + (core * TILES + i) * TILE, TILE) for i in range(TILES)]
+            first += [f"core_begin core={core}", *(f"{record} core={core}" for record in told)]
+            behind += [f"{record} core={core}" for record in [*waits, *reading((core + neighbour) % CORES), *written]]
+            behind.append(f"core_end core={core}")
+        return latency([*first, *behind, "launch_end"])
+
+    assert us(neighbour=1, before=between) >= us(neighbour=0, before=0)
 
 
 def product(pair: int) -> str:
