@@ -9,8 +9,10 @@ from kernel_gym.authors.apprentice.ascendc.expert.columns import COLUMNS, Column
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES, ConvolutionWriter, FiltersWriter
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, written_by
+from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.expert.rows import RowTileWriter, kinds_of
+from kernel_gym.authors.apprentice.ascendc.expert.turned import TurnedWriter
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.nest import CTYPES
@@ -31,6 +33,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Interleave,
     Launch,
     Lookup,
+    Pad,
     Pieces,
     Plan,
     Product,
@@ -38,6 +41,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scatter,
     Stage,
     Taps,
+    Turned,
     Unsupported,
     work_condition,
 )
@@ -72,6 +76,8 @@ _ROLES = {
     "Matmul": "Multiplies on the cube unit.",
     "Taps": "Multiplies on the cube unit, tap by tap of the window.",
     "Filters": "Arranges filters place by place of the window.",
+    "Turned": "Arranges filters of a transposed convolution.",
+    "Pad": "Pads images with zeros.",
     "Convolution": "Multiplies lines by filters on the cube cores.",
     "Interleave": "Puts the phases of the transposed convolution between each other.",
     "Fill": "Fills a tensor, parts of which are then written.",
@@ -238,7 +244,7 @@ def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
     match stage:
         case Product():
             return "Matmul"
-        case Taps() | Interleave() | Filters() | Convolution():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution():
             return type(stage).__name__
         case Scan():
             return "Scan"
@@ -269,6 +275,10 @@ def _writer(
         return FiltersWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Convolution):
         return ConvolutionWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, Turned):
+        return TurnedWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, Pad):
+        return PadWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):
         return InterleaveWriter(plan, schedule, spelling, prefix, stage=nest)
     if expert and suits_columns(nest):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
@@ -32,6 +33,8 @@ class StageWriter:
     in_function: bool = False
     #: True if the stage shares a launch with others, which then has the device function.
     joined: bool = False
+    #: False if the stage divides the on-chip memory itself, without a TPipe.
+    piped: ClassVar[bool] = True
 
     # ---- for subclasses ---------------------------------------------------------------------------------------
 
@@ -104,7 +107,7 @@ class StageWriter:
         with self.code.block(f"class Kernel{self.prefix}", "};"):
             with self.code.outdented():
                 self.code.add("public:")
-            pipe, begin = ("AscendC::TPipe &pipe", " : pipe(pipe)") if self.joined else ("", "")
+            pipe, begin = ("AscendC::TPipe &pipe", " : pipe(pipe)") if self.joined and self.piped else ("", "")
             self.code.add(f"__aicore__ inline Kernel{self.prefix}({pipe}){begin} {{}}", "")
             self._init()
             self.code.add("")

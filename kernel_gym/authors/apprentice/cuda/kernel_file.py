@@ -24,6 +24,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Launch,
     Lookup,
     Nest,
+    Pad,
     Pieces,
     Plan,
     Product,
@@ -31,6 +32,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Scatter,
     Stage,
     Taps,
+    Turned,
     Unsupported,
     work_condition,
 )
@@ -117,7 +119,7 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():
             return [_Part(list(stage.stages), stage)]
-    if isinstance(stage, Taps | Interleave | Filters | Convolution):
+    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution):
         raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
 

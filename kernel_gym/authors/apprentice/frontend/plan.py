@@ -299,6 +299,40 @@ class Filters:
 
 
 @dataclass(frozen=True)
+class Turned:
+    """Arranges filters (inputs, outputs, places) as (outputs, places of the group, inputs), group by group."""
+
+    name: str
+    source: str
+    target: str
+    outputs: str
+    inputs: str
+    groups: tuple[tuple[int, ...], ...]
+    longest: int = 0
+
+
+@dataclass(frozen=True)
+class Pad:
+    """Pads images (batch, channels, `extents`) with zeros to (batch, copies, channels, `padded`).
+
+    There is a copy for each of `shifts`, which are evenly spaced. Its lines lack that many of their first elements,
+    zeros among them, and have zeros or elements of no meaning at their ends. `before` zeros come first along each
+    direction.
+    """
+
+    name: str
+    source: str
+    target: str
+    batch: str
+    channels: str
+    extents: tuple[str, ...]
+    padded: tuple[str, ...]
+    before: tuple[int, ...]
+    shifts: tuple[int, ...] = (0,)
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Convolution:
     """A convolution of stride 1 without padding, on cube cores alone.
 
@@ -355,7 +389,7 @@ class Either:
 #: A stage that is one launch.
 Launch = Nest | Scan | Lookup | Scatter | Product
 #: A stage that only an expert writes.
-ExpertLaunch = Taps | Interleave | Filters | Convolution
+ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution
 Stage = Launch | ExpertLaunch | Pieces | Either
 
 
@@ -370,7 +404,7 @@ def work_condition(stage: Launch | ExpertLaunch) -> str:
             extents = [text for name, text in stage.fields if name in loops]
         case Product():
             extents = [stage.batch, stage.m, stage.n, stage.k]
-        case Taps() | Interleave() | Filters() | Convolution():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution():
             extents = []  # a window that does not fit anywhere is no task
         case _:
             extents = [text for _, text in stage.fields]

@@ -13,12 +13,14 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Filters,
     Interleave,
     Lookup,
+    Pad,
     Pieces,
     Plan,
     Product,
     Scan,
     Scatter,
     Taps,
+    Turned,
     Unsupported,
 )
 
@@ -92,7 +94,7 @@ def touched(stage: Any) -> set[str]:
             return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
         case Product():
             return {stage.left.buffer, stage.right.buffer, stage.target}
-        case Scan() | Interleave() | Filters():
+        case Scan() | Interleave() | Filters() | Turned() | Pad():
             return {stage.source, stage.target}
         case Taps() | Convolution():
             return {stage.filters, stage.source, stage.target}
@@ -114,7 +116,7 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
     if isinstance(stage, Product):
         left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
         return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
-    if isinstance(stage, Scan | Interleave | Filters):
+    if isinstance(stage, Scan | Interleave | Filters | Turned | Pad):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 

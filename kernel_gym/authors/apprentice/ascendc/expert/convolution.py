@@ -397,6 +397,7 @@ class FiltersWriter(StageWriter):
     """Writes the stage that arranges filters. A unit of work is some rows."""
 
     stage: Filters = field(kw_only=True)
+    piped = False
 
     def buffers_used(self) -> list[tuple[str, str]]:
         return [(self.stage.source, "float"), (self.stage.target, "float")]
@@ -412,8 +413,6 @@ class FiltersWriter(StageWriter):
         self.code.add(_ARRANGE.format(source=stage.source, target=stage.target, places=stage.places))
 
     def members(self) -> None:
-        if self.joined:
-            super().members()
         self.code.add("AscendC::LocalTensor<int32_t> places;")
 
     def launch(self, code: CodeWriter) -> None:

@@ -60,10 +60,11 @@ class Joint:
             for numbers in self._sharing():
                 code.add(*waits[numbers[0] : numbers[0] + (numbers[0] > 0)])
                 with code.block(""):
-                    code.add("AscendC::TPipe pipe;")
+                    code.add(*["AscendC::TPipe pipe;"] * any(self.writers[number].piped for number in numbers))
                     for number in numbers:
+                        pipe = "(pipe)" if self.writers[number].piped else ""
                         names = ", ".join(name for name, _ in self.writers[number].buffers_used())
-                        code.add(f"Kernel{self.writers[number].prefix} op{number}(pipe);")
+                        code.add(f"Kernel{self.writers[number].prefix} op{number}{pipe};")
                         code.add(f"op{number}.Init({names}, tiling.stage{number});")
                     for number in numbers:
                         code.add(*waits[number : number + (number > numbers[0])], f"op{number}.Process();")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import sympy
 from sympy import expand
 
-from kernel_gym.authors.apprentice.frontend.expression import Tensor, Value
+from kernel_gym.authors.apprentice.frontend.expression import Tensor, Value, contiguous
 from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace
+from kernel_gym.authors.apprentice.frontend.operators.images import ALIGNED, ending, images
 from kernel_gym.authors.apprentice.frontend.operators.taps import literal
+from kernel_gym.authors.apprentice.frontend.operators.turned import turned
 from kernel_gym.authors.apprentice.frontend.plan import Convolution, Filters
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, c_expression, product, row_major, size
@@ -18,8 +19,6 @@ from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, c_expression
 #: The most rows of a window, elements of a channel and elements of a row of filters: what fits on chip, and into the
 #: fields of a copy, which have 16 bits.
 ROWS, VOLUME, FILTERS = 8, 65_535, 12_000
-#: Columns of a fractal.
-ALIGNED = 8
 
 
 def by_lines(
@@ -46,9 +45,8 @@ def by_lines(
         return None
     padded = any(before) or any(after)
     # Whole lines of a multiple of 8 columns are loaded without gaps between them.
-    whole = ALIGNED * sympy.floor((extents[-1] + ALIGNED - 1) / ALIGNED)
-    ends = [*after[:-1], expand(after[-1] + whole - extents[-1])] if padded else after
-    source = plan.padded(x, before, ends, 0.0)
+    ends = [*after[:-1], ending(x.shape[-1] + before[-1], after[-1])] if padded else after
+    source = images(plan, x, before, ends, [0])
     filters = _turned(plan, weight, window) if transposed else _arranged(plan, weight, window)
     return _convolved(plan, source, extents, filters, window, hops, transposed or filters is not weight)
 
@@ -81,6 +79,10 @@ def _arranged(plan: PlanBuilder, weight: Tensor, window: Sequence[int]) -> Tenso
 def _turned(plan: PlanBuilder, weight: Tensor, window: Sequence[int]) -> Tensor:
     """Return the filters (in, out, places) of a transposed convolution as (out, places, in), the last place first."""
     inputs, outputs, *_ = weight.shape
+    whole = turned(plan, weight, [tuple(reversed(range(prod(window))))])
+    if whole is not None:
+        places, *_ = whole.shape
+        return contiguous(whole.buffer, (outputs, places, inputs), whole.dtype)
     shape = (*(size(k) for k in window),)
     by_in, by_out, *steps = row_major((inputs, outputs, *shape))
     offset = expand(sum((k - 1) * step for k, step in zip(window, steps, strict=True)))
@@ -99,7 +101,7 @@ def _convolved(
     arranged: bool,
 ) -> Tensor:
     """Add the stage; return its result. `extents` is without what lines have behind their ends."""
-    batch, inputs, *held = source.shape
+    batch, _, inputs, *held = source.shape
     outputs, missing = filters.shape[0], 3 - len(window)
     results = [
         plan.sizes.derive(f"windows{len(plan.sizes.derived)}", expand(extent - hop * (k - 1)))

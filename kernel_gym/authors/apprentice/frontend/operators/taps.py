@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from itertools import product as combinations
+from math import prod
 
 from sympy import expand
 
 from kernel_gym.authors.apprentice.frontend.expression import Broadcast, Tensor, Value, contiguous, reorder
 from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace
+from kernel_gym.authors.apprentice.frontend.operators.images import ending, images
+from kernel_gym.authors.apprentice.frontend.operators.turned import turned
 from kernel_gym.authors.apprentice.frontend.plan import Interleave, Nest, Phase, Taps
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, c_expression, product, row_major, size
@@ -101,7 +104,7 @@ def tapped(
         weight = contiguous(weight.buffer, (*weight.shape[:2], *(size(k) for k in kernel if k)), weight.dtype)
     filters = reorder(weight, (*order, *range(2, len(weight.shape))))
     assert isinstance(filters, Tensor)
-    return _Convolution(plan, x, filters, directions).result()
+    return _Convolution(plan, x, filters, directions, weight if transposed else None).result()
 
 
 def literal(plan: PlanBuilder, extent: Size) -> int | None:
@@ -118,18 +121,23 @@ def _fits(plan: PlanBuilder, x: Value, row: Direction) -> bool:
 
 
 class _Convolution:
-    """A convolution under construction. `filters` is (out, in, places).
+    """A convolution under construction. `filters` is (out, in, places), `turned` a transposed one's (in, out, places).
 
     A window that begins at the end of a row runs on into the next one. Such windows are computed and never read, so
     that all windows of a sample are neighbours in memory.
     """
 
-    def __init__(self, plan: PlanBuilder, x: Value, filters: Tensor, directions: Sequence[Direction]) -> None:
-        self.plan, self.filters, self.directions = plan, filters, directions
+    def __init__(
+        self, plan: PlanBuilder, x: Value, filters: Tensor, directions: Sequence[Direction], turned: Tensor | None
+    ) -> None:
+        self.plan, self.filters, self.directions, self.turned = plan, filters, directions, turned
         self.outputs, self.inputs = filters.shape[:2]
         self.extents = x.shape[2:]
-        self.source = plan.padded(x, [d.before for d in directions], [d.after for d in directions], 0.0)
-        self.batch, _, *extents = self.source.shape
+        befores, afters = [d.before for d in directions], [size(d.after) for d in directions]
+        if any(befores):
+            afters[-1] = ending(x.shape[-1] + befores[-1], afters[-1])
+        self.source = images(plan, x, befores, afters, directions[-1].shifts)
+        self.batch, _, _, *extents = self.source.shape
         self.volume, self.steps = product(extents), row_major(extents)
         self.counts = [expand(extent + d.more) for extent, d in zip(self.extents, directions, strict=True)]
 
@@ -143,9 +151,8 @@ class _Convolution:
         if not all(phase.taps for phase in phases):
             plan.computed(Broadcast(target.shape, "float32", 0.0), target)
         sizes = (self.batch, self.outputs, columns, len(row.shifts) * self.inputs, self.volume)
-        source = self._shifted(row.shifts)
         batch, m, n, depth, pitch = (c_expression(expand(extent)) for extent in sizes)
-        buffers = (filters.buffer, source.buffer, target.buffer)
+        buffers = (filters.buffer, self.source.buffer, target.buffer)
         plan.add(Taps("", *buffers, batch, m, n, depth, pitch, phases), IterationSpace(columns))
         if len(phases) == 1:
             part = self._part(target.buffer, (self.outputs * self.volume, self.volume, *self.steps))
@@ -160,6 +167,10 @@ class _Convolution:
         *outer, row = self.directions
         step_out, step_in, *steps = self.filters.strides
         lead = tuple(size(direction.places) for direction in outer)
+        lengths = [len(phase) * prod(direction.places for direction in outer) for phase in row.phases]
+        known = None if self.turned is None else turned(self.plan, self.turned, self._groups())
+        if known is not None:
+            return known, [sum(lengths[:n]) * self.outputs * self.inputs for n in range(len(lengths))]
         dense = self.plan.scratch((*lead, self.outputs, size(row.places), self.inputs))
         begins, begin = list[Size](), ZERO
         for phase in row.phases:
@@ -179,6 +190,17 @@ class _Convolution:
             begin += product(shape)
         return dense, begins
 
+    def _groups(self) -> list[tuple[int, ...]]:
+        """Return the places, in order, of each phase along a row and place across it."""
+        *outer, row = self.directions
+        across = prod(direction.places for direction in outer)
+        return [
+            tuple(number * row.places + place for place, _ in phase)
+            for phase in row.phases
+            if phase
+            for number in range(across)
+        ]
+
     def _phases(self, begins: Sequence[Size]) -> Iterator[Phase]:
         """Yield the phases, those along a row fastest."""
         *outer, row = self.directions
@@ -195,21 +217,6 @@ class _Convolution:
                     begins_at = begin + number * self.outputs * k
                     taps.append((c_expression(expand(begins_at)), c_expression(expand(later))))
                 yield Phase(c_expression(expand(k)), tuple(taps))
-
-    def _shifted(self, shifts: Sequence[int]) -> Tensor:
-        """Return a copy of every sample for each shift along a row."""
-        if shifts == [0]:
-            return self.source
-        plan, batch, inputs, volume = self.plan, self.batch, self.inputs, self.volume
-        reach = plan.sizes.derive(f"reach{len(plan.sizes.derived)}", expand(volume - shifts[-1]))
-        whole = plan.scratch((batch, size(len(shifts)), inputs, volume))
-        step = size((shifts[-1] - shifts[0]) // max(1, len(shifts) - 1))
-        shape = (batch, inputs, size(len(shifts)), reach)
-        view = Tensor(shape, "float32", self.source.buffer, (inputs * volume, volume, step, ONE), size(shifts[0]))
-        by_sample, by_shift, by_channel, _ = whole.strides
-        part = Tensor(shape, "float32", whole.buffer, (by_sample, by_channel, by_shift, ONE))
-        plan.computed(plan.copied(view), part)
-        return whole
 
     def _interleaved(self, phases: Tensor) -> Tensor:
         """Add the stage that puts phases between each other; return its result."""
