@@ -37,6 +37,7 @@ QUICK = {
     "scatter_add": Module("x.scatter_add(1, i, u)", {"x": X, "i": _at("columns", "rows", "20"), "u": U}),
     "index_add": Module("x.index_add(0, i, u)", {"x": X, "i": _at("rows", "20"), "u": "torch.rand(20, columns)"}),
     "bilinear": Module("F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGE),
+    "rows backwards": Module("x.flip(0) * 2"),
 }
 SLOW = {
     "sort": Module("torch.sort(x, dim=0, descending=True).values"),
@@ -58,6 +59,9 @@ SLOW = {
     "bicubic": Module("F.interpolate(x, scale_factor=2, mode='bicubic')", IMAGE),
     "corners": Module("F.interpolate(x, size=(24, 20), mode='bilinear', align_corners=True)", IMAGE),
     "antialias": Module("F.interpolate(x, size=(6, 9), mode='bilinear', antialias=True)", IMAGE),
+    "long lines": Module(
+        "F.interpolate(x, scale_factor=2, mode='bilinear')", {"x": "torch.rand(1, 1, rows, 600 + columns)"}
+    ),
     "trilinear": Module(
         "F.interpolate(x, scale_factor=2, mode='trilinear')", {"x": "torch.rand(1, 2, 3, rows, columns)"}
     ),
@@ -67,6 +71,8 @@ SLOW = {
     "reflection": Module("F.pad(x, (3, 2, 1, 4), mode='reflect')", {"x": "torch.rand(2, 3, rows + 4, columns)"}),
     "padding": Module("F.pad(x, (3, -2, 1, 4), value=1.5)", IMAGE),
     "roll": Module("torch.roll(x, shifts=(-2, 3), dims=(2, 3))", IMAGE),
+    "softmax of rows backwards": Module("torch.softmax(x.flip(0), dim=1)"),
+    "maximum of rows backwards": Module("torch.amax(x.flip(0) * x, dim=0)"),
     "chunks": Module("a, b = x.chunk(2, dim=0)\nreturn a * b", {"x": "torch.rand(2 * rows, columns)"}),
     "split": Module("a, b = x.split([3, 5], dim=1)\nreturn a.sum(1) + b.mean(1)", {"x": "torch.rand(rows, 8)"}),
     "steps": Module("x[:, ::2] - x[:, 1::2]", {"x": "torch.rand(rows, 2 * columns)"}),

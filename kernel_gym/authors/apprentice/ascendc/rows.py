@@ -73,8 +73,8 @@ class RowWriter(NestWriter):
                 self.code.add(self.spelling.spell("queue.enque", queue=queue, tensor=local))
 
     def _load_rows(self, access: Access, local: str) -> None:
-        if access.step == "1" and access.flat and self.schedule.bursts:
-            pitch = access.kept[-1] if access.kept else "t.length"
+        pitch = access.kept[-1] if access.kept else "t.length"
+        if access.step == "1" and access.flat and self.schedule.bursts and not pitch.startswith("-"):
             gap = in_bytes(f"({pitch} - t.length)", self.ctype(access)) if pitch != "t.length" else "0"
             source = f"{access.buffer}Gm"
             offset = self.offset(access, "row", "0")

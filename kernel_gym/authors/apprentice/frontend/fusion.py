@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from sympy import sympify
+from sympy import Add, sympify
 
 from kernel_gym.authors.apprentice.frontend.expression import (
     Broadcast,
@@ -414,6 +414,9 @@ class _Layout:
         """Return a stride as device arithmetic: a product of the inner loops' sizes if it is one, otherwise a field."""
         if extent.is_Integer:
             return str(extent)
+        if all(term.could_extract_minus_sign() for term in Add.make_args(extent)):
+            # Rows that are read backwards: the sign shows that they do not follow each other.
+            return f"-{self.stride(-extent)}"
         sizes = [(name, self.fields[name]) for name in self._order()]
         for start in range(len(sizes)):
             if product(size for _, size in sizes[start:]) == extent:
