@@ -170,7 +170,7 @@ class Run:
         read: Bytes touched of each input.
         written: Bytes touched of each output.
         data_dependent: Whether values decided what the kernel did.
-        spent: How much of the instruction budget was used.
+        spent: How much of the instruction budget was used; at least the share of computed elements that was.
         seconds: Wall-clock time of the call.
     """
 

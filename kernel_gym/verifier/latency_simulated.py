@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
-from kernel_gym.tasks.specs import Case, Signature
-from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.specs import Case
+from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Cheated, Incorrect, Profile
 from kernel_gym.verifier import growth, rules
 from kernel_gym.verifier.correctness import POISON, STOPPED, Checked, Patience, failed, refuse
@@ -110,9 +110,12 @@ class _Measurement:
             return points
         if not points:
             return endless
-        size, (nbytes, last) = self.signature.nbytes, points[-1]
-        spent = growth.predict([growth.Point(n, run.spent) for n, run in points], size)
-        latency_us = growth.predict([growth.Point(n, _latency(run)) for n, run in points], size)
+        (smaller, last), full = points[-1], self.task.instance(self.task.timing)
+        size, nbytes = self.signature.nbytes, smaller.signature.nbytes
+        spent = growth.predict([growth.Point(each.signature.nbytes, run.spent) for each, run in points], size)
+        latency_us = growth.predict([growth.Point(each.signature.nbytes, _latency(run)) for each, run in points], size)
+        # The operations of a product grow more than its bytes, and so do those of a network with many parameters.
+        latency_us = max(latency_us, _latency(last) * full.work() / max(1, smaller.work()))
         share = LESS_PROGRESS * stopped.spent / spent
         if share >= LESS_PROGRESS or _touched(stopped) / size < share * _touched(last) / nbytes:
             return endless
@@ -121,12 +124,12 @@ class _Measurement:
         note = f"too slow to be timed: extrapolated from sizes {size / nbytes:.3g} times smaller"
         return Timed(max(latency_us, _latency(stopped)), last.profile or Profile(), (note,))
 
-    def _smaller_runs(self, stopped: Run) -> list[tuple[int, Run]] | Incorrect:
-        """Return runs at the two largest sizes that end, the smaller one first, with their bytes; fewer if none end."""
-        points: list[tuple[int, Run]] = []
+    def _smaller_runs(self, stopped: Run) -> list[tuple[Instance, Run]] | Incorrect:
+        """Return runs at the two largest sizes that end, the smaller one first; fewer if none end."""
+        points: list[tuple[Instance, Run]] = []
         most = self.signature.nbytes * min(1.0, _touched(stopped) / self.signature.nbytes)
-        for case, signature in self._smaller_cases():
-            if signature.nbytes > most:
+        for case, instance in self._smaller_cases():
+            if instance.signature.nbytes > most:
                 continue
             values = self.sets.references.draw(self.task, case, "normal", "slow", self.build.kernel)
             run = self._run(case, values.values)
@@ -135,10 +138,10 @@ class _Measurement:
             wrong = refuse(run, self.task, values)
             if wrong is not None:
                 return wrong
-            points.insert(0, (signature.nbytes, replace(run, outputs=())))
+            points.insert(0, (instance, replace(run, outputs=())))
             if len(points) == 2:
                 break
-            most = SMALLER * signature.nbytes
+            most = SMALLER * instance.signature.nbytes
         return points
 
     def _run(self, case: Case, values: tuple[Array, ...]) -> Run:
@@ -148,11 +151,11 @@ class _Measurement:
             return self.patience.run(self.device, self.build, instance, inputs)
         return self.device.run(self.build, inputs)
 
-    def _smaller_cases(self) -> Iterator[tuple[Case, Signature]]:
-        """Yield valid cases below the timing sizes, from large to small, with their signatures."""
+    def _smaller_cases(self) -> Iterator[tuple[Case, Instance]]:
+        """Yield valid cases below the timing sizes, from large to small, with their instances."""
         for case in _cases_below_timing(self.task):
             try:
-                yield case, self.task.instance(case).signature
+                yield case, self.task.instance(case)
             except TaskError:  # sizes between two valid ones need not be valid
                 continue
 

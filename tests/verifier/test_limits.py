@@ -62,6 +62,23 @@ def test_a_kernel_that_needs_a_higher_limit_has_it_at_the_timing_sizes(slow_devi
     assert set(slow_device.efforts) == {7}
 
 
+def test_a_latency_that_is_extrapolated_grows_with_the_operations(make_device, make_task, python_kernel):
+    class Stopping(type(make_device())):
+        def run(self, build: Build, inputs: Inputs) -> Run:
+            run = replace(super().run(build, inputs), spent=1000, latency_us=10.0)
+            if inputs.signature.inputs[0].shape[0] < 64:
+                return run
+            return replace(run, status="timeout", fault=Fault("BUDGET", "the kernel ran past the limit"))
+
+    public, timing = ((("rows", rows), ("columns", 256)) for rows in (8, 64))
+    task, kernel = make_task("x @ x.T"), python_kernel(PRODUCT)
+    task = replace(task, cases=(Case("public", "public", public), Case("timing", "timing", timing)))
+    sets = KernelValues(References(), task, kernel)
+    timed = latency_simulated.measure(Stopping(), Build(kernel), task, Checked(), sets)
+    assert isinstance(timed, Timed), timed
+    assert timed.latency_us >= 0.9 * 4 * 10  # half of the rows have a quarter of the operations, and half of the bytes
+
+
 def test_there_is_a_highest_limit_and_a_clear_line(slow_device, make_task, python_kernel):
     task, kernel = product(make_task, 320), python_kernel(PRODUCT)
     verdict = check(slow_device, Build(kernel), task, KernelValues(References(), task, kernel))

@@ -52,6 +52,8 @@ public:
     bool returned() const { return returned_; }
     int code() const { return code_; }
     std::string report_json() const;
+    // The share of its limit of elements that the run has computed.
+    double worked() const { return static_cast<double>(worked_) / static_cast<double>(options_.work_limit); }
 
     // ---- launches and cores (executor.cpp)
     void launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);

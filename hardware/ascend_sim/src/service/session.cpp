@@ -393,7 +393,8 @@ std::string Session::run(int descriptor) {
     zygote_.stop();
     outputs.finish();
     reply.raw("executor", executor.report_json()).raw("timing", timeline.report_json()).raw("blocks", covered_blocks());
-    reply.set("spent", spent_ + spent_in_loops(executor)).set("sent", tail_);
+    const uint64_t computed = static_cast<uint64_t>(executor.worked() * static_cast<double>(request_.budget));
+    reply.set("spent", std::max(spent_ + spent_in_loops(executor), computed)).set("sent", tail_);
     return reply.done();
 }
 
