@@ -195,6 +195,18 @@ def test_a_lone_product_starts_no_vector_cores() -> None:
     assert "CUBE_ONLY" not in oracle(suites.find_task("level1/matmul_with_large_k_dimension")).source
 
 
+def test_cores_share_long_sums_and_add_their_parts_to_zeros() -> None:
+    deep = suites.find_task("level1/matmul_with_large_k_dimension")
+    fill, product = lower(deep, expert=True).stages
+    assert isinstance(fill, Nest)
+    assert not fill.loads
+    assert isinstance(product, Either)
+    assert product.cube[0].split
+    assert oracle(deep).source.count("AscendC::SyncAll();") == 1
+    assert "IterateAll(outGm[which * t.m * t.n + row * t.n + column], true)" in oracle(deep).source
+    assert "begin" not in fluent(deep).source
+
+
 def test_dimensions_of_one_need_no_copies() -> None:
     """`einsum` adds and drops them; elements that lie in order are multiplied where they are."""
     name = "level1/four_dim_tensor_matrix_multiplication"

@@ -56,14 +56,17 @@ class ProductWriter(StageWriter):
 
     def _operand(self, letter: str, matrix: Matrix, extent: str, place: str, left: bool) -> None:
         """Write the statement that passes the block's rows of A or columns of B to the library."""
-        inner = f"{place} * t.k" if matrix.transposed != left else place
-        which = f"which % t.{'left' if left else 'right'}Count * t.{extent} * t.k"
         fields = {
             "letter": letter,
-            "tensor": f"{matrix.buffer}Gm[{which} + {inner}]",
+            "tensor": f"{matrix.buffer}Gm[{self._first(matrix, extent, place, left)}]",
             "transposed": str(matrix.transposed).lower(),
         }
         self.code.add(self.spelling.spell("matmul.operand", **fields))
+
+    def _first(self, matrix: Matrix, extent: str, place: str, left: bool) -> str:
+        """Return the first element of the block's rows of A or columns of B."""
+        inner = f"{place} * t.k" if matrix.transposed != left else place
+        return f"which % t.{'left' if left else 'right'}Count * t.{extent} * t.k + {inner}"
 
     def init_lines(self) -> None:
         self.code.add(self.spelling.spell("matmul.register"))

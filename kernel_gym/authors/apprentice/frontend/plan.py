@@ -227,6 +227,8 @@ class Product:
     longest: int = 0
     #: True if loads take longer than products; only an expert looks.
     deep: bool = False
+    #: True if sums are so long that several cores share each: parts are added to the target, which holds zeros before.
+    split: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from kernel_gym.authors.apprentice.ascendc.products import ProductWriter
 from kernel_gym.authors.apprentice.ascendc.schedule import CORES
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import Taps
+from kernel_gym.authors.apprentice.frontend.plan import Matrix, Taps
 
 #: The host's choice of blocks.
 BLOCKS = """\
@@ -19,23 +19,25 @@ static uint32_t Shared(uint32_t n, uint32_t parts)
 
 // Chooses the part of C that one call computes so that the busiest of 24 cube cores ends first. A call takes as long as
 // its multiplications, its loads or its stores, whichever takes most cycles. Blocks are up to 256 columns wide and 64
-// deep, or up to 512 wide and 32 deep.
-static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, uint32_t batch)
+// deep, or up to 512 wide and 32 deep. Sums are shared by up to `most` calls, whose results are added up.
+static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, uint32_t batch, uint32_t most = 1)
 {
     uint64_t best = ~0ull;
-    for (uint32_t wide = 1; wide <= 2; ++wide) {
-        const uint64_t steps = (k + 64 / wide - 1) / (64 / wide), depth = ((k + steps - 1) / steps + 7) / 8 * 8;
+    for (uint32_t choice = 0; choice < 2 * most; ++choice) {
+        const uint32_t wide = 1 + choice % 2, parts = 1 + choice / 2, part = ((k + parts - 1) / parts + 7) / 8 * 8;
+        const uint64_t steps = (part + 64 / wide - 1) / (64 / wide), depth = ((part + steps - 1) / steps + 7) / 8 * 8;
         for (uint32_t down = 1; down <= AtMost((m + 15) / 16, 32); ++down) {
             for (uint32_t across = 1; across <= AtMost((n + 15) / 16, 128); ++across) {
-                const uint32_t rows = Shared(m, down), columns = Shared(n, across), most = 256 * wide;
+                const uint32_t rows = Shared(m, down), columns = Shared(n, across), width = 256 * wide;
                 const uint64_t a = Shared(rows, (rows * wide + 127) / 128);
-                const uint64_t b = Shared(columns, (columns + most - 1) / most);
+                const uint64_t b = Shared(columns, (columns + width - 1) / width);
                 const uint64_t blocks = ((rows + a - 1) / a) * ((columns + b - 1) / b);
                 const uint64_t multiply = blocks * steps * (16 + a * b * depth / 1024);
                 const uint64_t load = blocks * steps * (11 + (a / 2 + depth) * 6 / 5 + (a + b) * depth * 4 / 117);
-                const uint64_t store = blocks * (20 + a * 6 / 5 + a * b * 4 / 60);
+                const uint64_t store = blocks * (20 + a * 6 / 5 + a * b * (most > 1 ? 8 : 4) / 60);
                 const uint64_t larger = multiply > load ? multiply : load, slowest = larger > store ? larger : store;
-                const uint64_t units = 1ull * batch * ((m + rows - 1) / rows) * ((n + columns - 1) / columns);
+                const uint64_t units =
+                    1ull * batch * ((m + rows - 1) / rows) * ((n + columns - 1) / columns) * ((k + part - 1) / part);
                 const uint64_t cycles = (units + 23) / 24 * (1000 + slowest * 21 / 20);
                 if (cycles < best) {
                     best = cycles;
@@ -44,6 +46,7 @@ static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, ui
                     cube.baseM = a;
                     cube.baseN = b;
                     cube.baseK = depth;
+                    cube.singleCoreK = AtMost(part, k);
                 }
             }
         }
@@ -52,7 +55,6 @@ static void EvenBlocks(TCubeTiling &cube, uint32_t m, uint32_t n, uint32_t k, ui
     cube.N = n;
     cube.Ka = k;
     cube.Kb = k;
-    cube.singleCoreK = k;
     cube.depthA1 = 8;
     cube.depthB1 = 8;
 }
@@ -69,6 +71,10 @@ _PLACE = (
     "const uint32_t row = unit / t.columnBlocks % t.rowBlocks * t.cube.singleCoreM;",
     "const uint32_t column = unit % t.columnBlocks * t.cube.singleCoreN;",
 )
+_SPLIT_PLACE = (
+    "const uint32_t begin = unit % t.parts * t.cube.singleCoreK, block = unit / t.parts;",
+    *(line.replace("unit", "block") for line in _PLACE),
+)
 _EXTENT = "mm.SetTail(Min(t.cube.singleCoreM, t.m - row), Min(t.cube.singleCoreN, t.n - column), t.k);"
 
 
@@ -84,20 +90,32 @@ class EvenProductWriter(ProductWriter):
         with self.code.function("__aicore__ inline void Process()"):
             add(*([] if self.cube_only else _FIRST))
             with self.code.block(_CUBE_LOOP if self.cube_only else _LOOP):
-                add(*_PLACE)
+                add(*(_SPLIT_PLACE if self.product.split else _PLACE))
                 self._operand("A", self.product.left, "m", "row", True)
                 self._operand("B", self.product.right, "n", "column", False)
                 step, pitch = ("t.step", "t.pitch") if self.product.pitch else ("t.m * t.n", "t.n")
                 target = f"{self.product.target}Gm[which * {step} + row * {pitch} + column]"
-                add(_EXTENT, f"mm.IterateAll({target});", "mm.End();")
+                if self.product.split:
+                    depth = "Min(t.cube.singleCoreK, t.k - begin)"
+                    add(_EXTENT.replace("t.k)", f"{depth})"), f"mm.IterateAll({target}, true);", "mm.End();")
+                else:
+                    add(_EXTENT, f"mm.IterateAll({target});", "mm.End();")
+
+    def _first(self, matrix: Matrix, extent: str, place: str, left: bool) -> str:
+        first = super()._first(matrix, extent, place, left)
+        if not self.product.split:
+            return first
+        return f"{first} + begin" if matrix.transposed != left else f"{first} + begin * t.{extent}"
 
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
-        _count_units(code)
+        _count_units(code, parts=CORES // 2 if self.product.split else 1)
+        if self.product.split:
+            code.add("t.parts = (t.k + t.cube.singleCoreK - 1) / t.cube.singleCoreK;", "t.units *= t.parts;")
         _call(self, code)
 
     def tile_fields(self) -> tuple[str, ...]:
-        return ("rowBlocks", "columnBlocks", "units")
+        return ("rowBlocks", "columnBlocks", *["parts"] * self.product.split, "units")
 
     def core_type(self) -> list[str]:
         return ["KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIC_ONLY);"] if self.cube_only else super().core_type()
@@ -171,8 +189,8 @@ class TapsWriter(StageWriter):
 _TAP = ("filter", "later")
 
 
-def _count_units(code: CodeWriter, k: str = "t.k", batch: str = "t.batch") -> None:
-    code.add(f"EvenBlocks(t.cube, t.m, t.n, {k}, {batch});")
+def _count_units(code: CodeWriter, k: str = "t.k", batch: str = "t.batch", parts: int = 1) -> None:
+    code.add(f"EvenBlocks(t.cube, t.m, t.n, {k}, {batch}{f', {parts}' if parts > 1 else ''});")
     code.add("t.rowBlocks = (t.m + t.cube.singleCoreM - 1) / t.cube.singleCoreM;")
     code.add("t.columnBlocks = (t.n + t.cube.singleCoreN - 1) / t.cube.singleCoreN;")
     code.add(f"t.units = {batch} * t.rowBlocks * t.columnBlocks;")

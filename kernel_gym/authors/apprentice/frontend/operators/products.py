@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import sympy
@@ -29,6 +30,8 @@ from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression, pro
 PIECE = 4 << 20
 #: A product whose sums are this many times as long as the result is high or wide, and this long, is bound by its loads.
 DEEP, LONG = 4, 1024
+#: Several cores share a sum that is this many times as long as the result is high and wide.
+SPLIT = 16
 
 
 @handles("mm.default")
@@ -68,17 +71,29 @@ def matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> 
     count = product(value.shape[:batch])
     times, m, n, k = (c_expression(e) for e in (count, x.shape[-2], y.shape[-1], x.shape[-1]))
     cube = Product("", _matrix(x, batch), _matrix(y, batch), target.buffer, times, m, n, k)
-    cube = replace(cube, deep=plan.expert and _is_deep(plan, x, y))
+    if plan.expert:
+        cube = replace(cube, deep=_is_deep(plan, x, y), split=_is_split(plan, x, y))
+    if cube.split:
+        plan.computed(Broadcast(target.shape, "float32", 0.0), target)
     plan.add(Either("", (cube,), nest), space)
     return target
 
 
 def _is_deep(plan: PlanBuilder, x: Tensor, y: Tensor) -> bool:
     """Return whether a sum is much longer than the result is high or wide at some case, so that loads take longest."""
-    values = [
-        [plan.sizes.value_at(n, at) for n in (x.shape[-2], y.shape[-1], x.shape[-1])] for at in plan.dimensions_at
-    ]
-    return any(k > DEEP * min(m, n) and k >= LONG for m, n, k in values)
+    return any(k > DEEP * min(m, n) and k >= LONG for m, n, k in _extents(plan, x, y))
+
+
+def _is_split(plan: PlanBuilder, x: Tensor, y: Tensor) -> bool:
+    """Return whether sums are so long, at the largest case, that a result for each core would be too small."""
+    m, n, k = max(_extents(plan, x, y), key=prod)
+    return k > SPLIT * max(m, n) and k >= SPLIT * LONG
+
+
+def _extents(plan: PlanBuilder, x: Tensor, y: Tensor) -> list[list[int]]:
+    """Return rows and columns of the result and elements of a sum, at every case."""
+    sizes = (x.shape[-2], y.shape[-1], x.shape[-1])
+    return [[plan.sizes.value_at(n, at) for n in sizes] for at in plan.dimensions_at]
 
 
 def _dense(plan: PlanBuilder, tensor: Tensor, batch: int) -> Tensor:
