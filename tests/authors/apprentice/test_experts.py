@@ -18,6 +18,7 @@ from kernel_gym.authors.apprentice import Apprentice, fluent, lower, oracle
 from kernel_gym.authors.apprentice.ascendc.expert.columns import suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES
 from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
+from kernel_gym.authors.apprentice.ascendc.expert.windows import suits_windows
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
 from kernel_gym.authors.apprentice.frontend.plan import (
     Convolution,
@@ -277,6 +278,20 @@ def test_rows_are_reduced_together_where_every_step_goes_with_that() -> None:
     assert kinds_of(replace(softmax, steps=steps)) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "suited"),
+    [
+        ("conv_depthwise_2d_square_input_square_kernel", True),
+        ("average_pooling_2d", True),  # all columns of a window are among the elements of a line
+        ("sum_reduction_over_a_dimension", False),
+    ],
+)
+def test_lines_of_windows_are_loaded_once(name: str, suited: bool) -> None:
+    nest = lower(suites.find_task(f"level1/{name}"), expert=True).stages[-1]
+    assert isinstance(nest, Nest)
+    assert suits_windows(nest) == suited
+
+
 def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
     """The elements of a window are a few elements apart, not a row."""
     windows = lower(suites.find_task("level1/average_pooling_1d"), expert=True).stages[-1]
@@ -290,7 +305,12 @@ def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
 
 @pytest.mark.parametrize(
     ("name", "instruction"),
-    [("level1/softmax", "BlockReduceMax"), ("level1/sum_reduction_over_a_dimension", "EvenColumns")],
+    [
+        ("level1/softmax", "BlockReduceMax"),
+        ("level1/sum_reduction_over_a_dimension", "EvenColumns"),
+        ("level1/conv_depthwise_2d_square_input_asymmetric_kernel", "rows + t.axis - 1"),
+        ("level1/average_pooling_2d", "* 5 + t.axis1)"),
+    ],
 )
 def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_them(
     name: str, instruction: str, verifier: Verifier

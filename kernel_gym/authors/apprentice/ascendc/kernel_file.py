@@ -13,6 +13,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.expert.rows import RowTileWriter, kinds_of
 from kernel_gym.authors.apprentice.ascendc.expert.turned import TurnedWriter
+from kernel_gym.authors.apprentice.ascendc.expert.windows import WindowWriter, suits_windows
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.nest import CTYPES
@@ -284,6 +285,8 @@ def _writer(
     if expert and suits_columns(nest):
         return ColumnTileWriter(plan, schedule, spelling, prefix, nest=nest)
     if schedule.batch != 1 and schedule.bursts and suits(nest):
+        if expert and suits_windows(nest):
+            return WindowWriter(plan, schedule, spelling, prefix, nest=nest)
         writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
         return writer(plan, schedule, spelling, prefix, nest=nest)
     if not nest.reductions:

@@ -75,11 +75,18 @@ class ShortRowWriter(NestWriter):
         return place(access.offset, parts)
 
     def load(self, access: Access, local: str, count: str, offset: str) -> None:
-        strided = access.step != "1"
-        n = f"((t.length - 1) * {access.step} + 1)" if strided else "t.length"
-        fields = {"dst": local, "src": f"{access.buffer}Gm", "offset": offset, "rows": "rows", "n": n}
+        n = self.span(access)
+        fields = {"dst": local, "src": f"{access.buffer}Gm", "offset": offset, "rows": self.loaded_rows(), "n": n}
         fields |= {"gap": _gap(access, n), "pad": self.padding(access, n)}
         self.code.add(self.spelling.spell("copy.rows-in", type="float", **fields))
+
+    def span(self, access: Access) -> str:
+        """Return how many elements a row has in memory."""
+        return "t.length" if access.step == "1" else f"((t.length - 1) * {access.step} + 1)"
+
+    def loaded_rows(self) -> str:
+        """Return how many rows a tile has in memory."""
+        return "rows"
 
     def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
         fields = {"dst": f"{access.buffer}Gm", "src": local, "offset": offset, "rows": "rows"}
@@ -95,7 +102,7 @@ class ShortRowWriter(NestWriter):
     def places_lines(self, access: Access) -> None:
         """Write the byte offsets of elements that are not contiguous, row by row."""
         with self.code.block("for (uint32_t r = 0; r < t.batch; ++r)"):
-            begin = f"static_cast<int32_t>(r * Align((t.length - 1) * {access.step} + 1, 8) * sizeof(float))"
+            begin = f"static_cast<int32_t>(r * Align({self.span(access)[1:-1]}, 8) * sizeof(float))"
             fields = f"{self.places(access)}[r * t.pitch], {begin}, {4 * int(access.step)}, t.pitch"
             self.code.add(f"AscendC::ArithProgression({fields});")
 
