@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kernel_gym.authors.apprentice import Unsupported, lower, oracle
+from kernel_gym.authors.apprentice.frontend.plan import Lookup
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.task import Task
@@ -169,3 +170,12 @@ def test_a_module_without_an_oracle_says_why(forward: str, reason: str) -> None:
 def test_stages_of_a_lookup_are_in_the_plan() -> None:
     names = [type(stage).__name__ for stage in lower(task_of("index_add")).stages]
     assert names.count("Scatter") == 1
+
+
+def test_elements_of_short_rows_are_looked_up_together() -> None:
+    """Row by row, a large batch of small images would take more instructions than the timing sizes allow."""
+    lookups = {
+        name: [stage.short for stage in lower(task_of(name)).stages if isinstance(stage, Lookup)]
+        for name in ("bilinear", "long lines")
+    }
+    assert lookups == {"bilinear": [True, True, False, False], "long lines": [False] * 4}

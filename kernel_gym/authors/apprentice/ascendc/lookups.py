@@ -10,6 +10,8 @@ from kernel_gym.authors.apprentice.frontend.plan import Lookup, Scatter
 
 #: Elements of entries that are on chip at a time, of the source of single elements, and of their indices.
 ENTRIES, SOURCE, INDICES = 8192, 16384, 4096
+#: The most bursts of one copy.
+BURSTS = 4095
 #: Waits until all units are done, the scalar unit too.
 ALL_DONE = "AscendC::PipeBarrier<PIPE_ALL>();"
 #: What a copy leaves in the last block.
@@ -193,6 +195,71 @@ class LookupElementWriter(EntryWriter):
         self.call(code)
 
 
+class ShortLookupWriter(EntryWriter):
+    """Writes a lookup of single elements at the same places of all rows, which are short.
+
+    A unit of work is a batch of rows. The places in a batch are computed once, and one Gather picks its elements.
+    """
+
+    def process(self) -> None:
+        add, spell = self.code.add, self.spelling.spell
+        with self.code.function("__aicore__ inline void Process()"):
+            add("const uint32_t count = t.count, lanes = t.pitch;")
+            for name in ("picked", "place"):
+                add(spell("buffer.get", type="float", tensor=name, buffer=f"{name}Buf", elements="t.tile"))
+            self.loaded("index", self.stage.index, "0", "count", ZEROS)
+            with self.code.block("for (uint32_t r = 0; r < t.batch; ++r)"):
+                add(f"const float ahead = {spell('cast.unsigned', number='r * t.axis')};")
+                add(spell("math.add-scalar", dst="place[r * lanes]", src="indexLocal", value="ahead", n="lanes"))
+            self.freed("index")
+            add(spell("math.scale", dst="place", src="place", value="4.0f", n="t.tile"))
+            places = "picked.ReinterpretCast<int32_t>()"
+            add(spell("cast.round", dst=places, src="place", mode="CAST_RINT", n="t.tile"))
+            self.core_share()
+            with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
+                self._batch()
+
+    def _batch(self) -> None:
+        """Write the picking from one batch of rows."""
+        add, spell = self.code.add, self.spelling.spell
+        add("const uint32_t start = unit * t.batch, rows = Min(t.batch, t.rows - start);")
+        self.loaded("source", self.entries, "start * t.axis", "rows * t.axis")
+        add(spell("queue.alloc", type="float", tensor="outLocal", queue="outQueue"))
+        offsets = "picked.ReinterpretCast<uint32_t>()"
+        add(spell("gather.offsets", dst="outLocal", src="sourceLocal", offsets=offsets, n="rows * lanes"))
+        add(spell("queue.enque", queue="outQueue", tensor="outLocal"))
+        self.freed("source")
+        add(spell("queue.deque", type="float", tensor="outReady", queue="outQueue"))
+        fields = {"dst": f"{self.stage.target}Gm", "src": "outReady", "offset": "start * count", "n": "count"}
+        add(spell("copy.rows-out", type="float", rows="rows", gap="0", **fields))
+        add(spell("queue.free", queue="outQueue", tensor="outReady"))
+
+    def init_lines(self) -> None:
+        sizes = {"source": str(SOURCE // 2), "index": "t.pitch", "out": "t.tile"}
+        self.code.add(*(self.queue(name, elements) for name, elements in sizes.items()))
+        for name in ("picked", "place"):
+            self.code.add(self.spelling.spell("buffer.init", buffer=f"{name}Buf", bytes="t.tile * sizeof(float)"))
+
+    def members(self) -> None:
+        super().members()
+        self.code.add("AscendC::TQue<AscendC::TPosition::VECIN, 1> sourceQueue, indexQueue;")
+        self.code.add("AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQueue;")
+        self.code.add("AscendC::TBuf<AscendC::TPosition::VECCALC> pickedBuf, placeBuf;")
+
+    def tile_fields(self) -> tuple[str, ...]:
+        return ("pitch", "batch", "tile", "units", "perCore")
+
+    def launch(self, code: CodeWriter) -> None:
+        self.set_fields(code)
+        code.add("t.pitch = (t.count + 7) / 8 * 8;")
+        with code.block(f"if (t.pitch > {INDICES} || t.axis > {SOURCE // 2})"):
+            code.add("return 1;")
+        share = f"(t.rows + {2 * self.schedule.cores - 1}) / {2 * self.schedule.cores}"
+        code.add(f"t.batch = AtMost(AtMost({INDICES} / t.pitch, {SOURCE // 2} / t.axis), AtMost({share}, {BURSTS}));")
+        code.add("t.tile = t.batch * t.pitch;", "t.units = (t.rows + t.batch - 1) / t.batch;")
+        self.call(code)
+
+
 class ScatterRowWriter(MovedEntriesWriter):
     """Writes a scatter of entries. A core has a part of the elements of every entry, so their order is kept."""
 
@@ -277,5 +344,5 @@ class ScatterElementWriter(EntryWriter):
 def entry_writer(stage: Lookup | Scatter) -> type[EntryWriter]:
     """Return the writer of a lookup or a scatter."""
     if isinstance(stage, Lookup):
-        return LookupElementWriter if stage.single else LookupRowWriter
+        return ShortLookupWriter if stage.short else LookupElementWriter if stage.single else LookupRowWriter
     return ScatterElementWriter if stage.single else ScatterRowWriter

@@ -171,6 +171,7 @@ class Lookup:
 
     `fields` has `rows`, `count` (indices of a row), `axis` and `length`, and `indexRows`, which is 1 if all rows use
     the same indices. Indices are whole numbers held as floats. If an entry is a `single` element, there is no `length`.
+    Single elements of several rows are picked together if the rows use the same indices and are `short` at all cases.
     """
 
     name: str
@@ -179,6 +180,7 @@ class Lookup:
     index: str
     target: str
     single: bool
+    short: bool = False
     longest: int = 0
 
 

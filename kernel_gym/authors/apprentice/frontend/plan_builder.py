@@ -38,6 +38,9 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
 from kernel_gym.hardware.host.tensors import WORKSPACE_BYTES, WORKSPACE_FACTOR
 
+#: Rows up to this length at all cases are short: the elements of several are looked up together.
+SHORT = 2048
+
 
 class Shapes(NamedTuple):
     """What a kernel knows of a case: the shapes of all inputs, and the whole numbers among its settings."""
@@ -249,7 +252,10 @@ class PlanBuilder:
         source, places = self.floats(value), self.floats(index)
         fields, length = self._entries(source, places, lead)
         target = self.scratch((*source.shape[:lead], places.shape[1], *source.shape[lead + 1 :]))
-        stage = Lookup("", fields, source.buffer, places.buffer, target.buffer, length == 1)
+        several = length == 1 and places.shape[0] == 1 and product(source.shape[:lead]) != 1
+        extents = (source.shape[lead], places.shape[1])
+        short = several and all(self.sizes.value_at(e, at) <= SHORT for e in extents for at in self.dimensions_at)
+        stage = Lookup("", fields, source.buffer, places.buffer, target.buffer, length == 1, short)
         self.add(stage, IterationSpace(source.shape[lead] if length == 1 else length))
         return target
 
