@@ -205,7 +205,7 @@ class BatchedEpisodes:
             self._legal = self._ready = None
             who, actions, legal = who[~choosing], actions[~choosing], legal[~choosing]
         if (due := self.start_due[who]).any():
-            self._legal = None
+            self._legal = self._ready = None
             starting, slots = who[due], np.where(legal[due], actions[due], 0)
             refining = self.stage[starting] == REFINE
             declined = ~refining & ~(legal[due] & (slots < self.options.slots))
@@ -217,8 +217,10 @@ class BatchedEpisodes:
                 self.query[i] = self.items.refining_query(int(self.task[i]), place)
             self._fill(starting.tolist())
             self._describe_pools(starting)
-            who, actions, legal = who[~due], actions[~due], legal[~due]
             self.observed.count_picks(starting)
+            who, actions, legal = who[~due], actions[~due], legal[~due]
+            if not len(who):
+                return
         every, taking = self.every(who), actions < self.options.slots
         self.picks_left[every] = np.where(taking, self.picks_left[every] - 1, 0)
         self._ready = None

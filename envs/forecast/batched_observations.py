@@ -43,27 +43,34 @@ class BatchedObservations:
 
     def describe_pools(self, bank: ForecastBank, index: Places) -> list[Pool]:
         """Describe the pools of these episodes, which are on one bank, before anything is picked; return them."""
-        episodes, items = self._episodes, self._items
-        self._open[index] = items.task_operators[episodes.task[index]]
+        episodes, items, every = self._episodes, self._items, self._episodes.every(index)
+        self._open[every] = items.task_operators[episodes.task[every]]
         for i in index.tolist():
             self._words[i] = None
-        ids = episodes.pool[index]
-        self.places[index] = places = bank.places(ids)
-        similarity = -items.distance[episodes.query[index][:, None], places] / SCALE
+        ids = episodes.pool[every]
+        self.places[every] = places = bank.places(ids)
+        similarity = -items.distance[episodes.query[every][:, None], places] / SCALE
         records, stage = bank.record_of[ids - 1], bank.stage(ids)
-        rows = self._described(index, places)
+        rows = self._described(every, places)
         rows[..., self._columns["similarity"]] = _clipped(similarity)
         self._measured(bank, places, stage, records, rows)
         if self.layout.version > 1:
             self._describe_more(index, places, rows)
         rows[places < 0] = 0.0
-        self.rows[index] = rows
-        return self._pools(bank, index, ids, stage, similarity, records)
+        self.rows[every] = rows
+        return self._pools(bank, index, places, ids, stage, similarity, records)
 
     def _pools(
-        self, bank: ForecastBank, index: Places, ids: Places, stage: Places, similarity: Numbers, records: Numbers
+        self,
+        bank: ForecastBank,
+        index: Places,
+        places: Places,
+        ids: Places,
+        stage: Places,
+        similarity: Numbers,
+        records: Numbers,
     ) -> list[Pool]:
-        items, places, due = self._items, self.places[index], self._episodes.start_due[index].tolist()
+        items, due = self._items, self._episodes.start_due[index].tolist()
         kinds, objects, plain, counts = items.kind[places], items.objects[places], ids.tolist(), (ids > 0).sum(axis=1)
         pools = []
         for n, (i, count) in enumerate(zip(index.tolist(), counts.tolist(), strict=True)):
@@ -73,11 +80,11 @@ class BatchedObservations:
             pools.append(Pool(*about, due[n], children, bank.offered))
         return pools
 
-    def _described(self, index: Places, places: Places) -> Vector:
+    def _described(self, every: Any, places: Places) -> Vector:
         """Return the candidates' features that do not depend on the bank, one row each."""
-        items, columns, task = self._items, self._columns, self._episodes.task[index][:, None]
+        items, columns, task = self._items, self._columns, self._episodes.task[every][:, None]
         rows: Vector = items.features[places][..., : self.layout.candidate_width]
-        starting = self._episodes.start_due[index]
+        starting = self._episodes.start_due[every]
         if starting.any():
             rows[starting, :, columns["kind"]] = 0.0
             rows[starting, :, columns["kind.start"]] = 1.0
@@ -145,14 +152,15 @@ class BatchedObservations:
     def describe_situations(self, index: Places) -> None:
         """Describe the situation in which attempts begin."""
         episodes, columns, each = self._episodes, self._globals, np.arange(len(index))
-        task, used, budget = episodes.task[index], episodes.used[index], episodes.options.budget
+        every, budget = episodes.every(index), episodes.options.budget
+        task, used = episodes.task[every], episodes.used[every]
         rows = np.zeros((len(index), self.layout.global_width), np.float32)
         last = [episodes.last[i] for i in index.tolist()]
         outcomes = [0 if verdict is None else VERDICTS.index(verdict.outcome) for verdict in last]
-        speedup = np.tanh(np.log(episodes.first_us[index] / episodes.best_us[index]))
-        rows[each, _first(columns["stage"]) + episodes.stage[index]] = 1.0
+        speedup = np.tanh(np.log(episodes.first_us[every] / episodes.best_us[every]))
+        rows[each, _first(columns["stage"]) + episodes.stage[every]] = 1.0
         rows[:, columns["attempts_left"]] = (budget - used) / budget
-        rows[:, columns["picks_left"]] = self._share_of_picks(index)
+        rows[:, columns["picks_left"]] = self._share_of_picks(every)
         rows[:, columns["best_speedup"]] = np.where(speedup > 0, speedup, 0.0)
         rows[each, _first(columns["last_verdict"]) + np.array(outcomes)] = 1.0
         rows[each, _first(columns["category"]) + self._category[task]] = 1.0
@@ -160,7 +168,7 @@ class BatchedObservations:
         if self.layout.version > 1:
             rows[:, columns["outcomes"]] = [shares(episodes.histories[i].outcomes) for i in index.tolist()]
             rows[:, columns["author"]] = shares(episodes.outcomes)
-        self.situations[index] = rows
+        self.situations[every] = rows
 
     def count_picks(self, index: Any) -> None:
         """Bring the number of picks that are left up to date."""
