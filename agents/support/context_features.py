@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import fsum, log, log1p
@@ -102,6 +102,9 @@ class TaskOutlook:
         # Exact sums: the order of sets of strings differs from process to process and must not change the result.
         self._total = fsum(self._needs.values())
         self._needed: dict[str, frozenset[str]] = {}
+        #: Most candidates change nothing of what the picks of one outcome cover.
+        self._visible: dict[tuple[str, ...], dict[str, float]] = {}
+        self._covered: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = {}
         self._rates: dict[Failure, float] = {}
 
     def needed(self, text: str) -> frozenset[str]:
@@ -110,10 +113,22 @@ class TaskOutlook:
             self._needed[text] = statements(text) & self._needs.keys()
         return self._needed[text]
 
-    def covered(self, shown: Mapping[str, float]) -> float:
-        """Return the share of the needed statements that are shown, weighted by their visibility."""
-        seen = fsum(visibility * self._needs.get(line, 0.0) for line, visibility in shown.items())
-        return seen / self._total if self._total else 0.0
+    def visible(self, texts: tuple[str, ...]) -> Mapping[str, float]:
+        """Return the needed statements of texts with their visibility in (0, 1], which falls with the text's length."""
+        if texts not in self._visible:
+            visibility: dict[str, float] = {}
+            for text in sorted(texts, key=len, reverse=True):
+                visibility |= dict.fromkeys(self.needed(text), 1 / (1 + len(text) / GLANCE))
+            self._visible[texts] = visibility
+        return self._visible[texts]
+
+    def covered(self, texts: tuple[str, ...], others: tuple[str, ...] = ()) -> float:
+        """Return the share of the needed statements that texts show and others do not, weighted by visibility."""
+        if (texts, others) not in self._covered:
+            shown, excluded = self.visible(texts), self.visible(others)
+            seen = fsum(share * self._needs[line] for line, share in shown.items() if line not in excluded)
+            self._covered[texts, others] = seen / self._total if self._total else 0.0
+        return self._covered[texts, others]
 
     def named(self, shown: frozenset[str]) -> float:
         """Return the share of the API names in this task's kernels that are shown, weighted by their use."""
@@ -147,15 +162,15 @@ def features(
         The values of `FEATURES` in order. `passed` is 0: it differs by gate, see `gate_features`.
     """
     passed = [pick for pick in picks if pick.item.feasible]
-    compiled, failed = ([pick for pick in picks if _compiled(pick) is outcome] for outcome in (True, False))
-    in_passed, in_compiled, in_failed = (_visible(outlook, some) for some in (passed, compiled, failed))
+    compiled, failed = (_texts(pick for pick in picks if _compiled(pick) is outcome) for outcome in (True, False))
+    feasible = _texts(passed)
     practices = [pick for pick in picks if pick.kind == "practice"]
     fitting = [pick for pick in practices if _fits(pick, start)]
     row = {
         "bias": 1.0,
-        "verified": outlook.covered(in_passed),
-        "compiled": outlook.covered(_without(in_compiled, in_passed)),
-        "failed": outlook.covered(_without(in_failed, in_passed.keys() | in_compiled)),
+        "verified": outlook.covered(feasible),
+        "compiled": outlook.covered(compiled, feasible),
+        "failed": outlook.covered(failed, feasible + compiled),
         "named": outlook.named(frozenset[str]().union(*(names(pick.item.code) for pick in picks))),
         "answered": _answered(outlook, picks),
         "length": sum(len(pick.item.text) for pick in picks) / 100_000,
@@ -170,12 +185,8 @@ def features(
     return vector
 
 
-def _visible(outlook: TaskOutlook, picks: Sequence[Candidate]) -> dict[str, float]:
-    """Return the needed statements of picks with their visibility in (0, 1], which falls with the text's length."""
-    visibility: dict[str, float] = {}
-    for text in sorted((pick.item.text for pick in picks), key=len, reverse=True):
-        visibility |= dict.fromkeys(outlook.needed(text), 1 / (1 + len(text) / GLANCE))
-    return visibility
+def _texts(picks: Iterable[Candidate]) -> tuple[str, ...]:
+    return tuple(pick.item.text for pick in picks)
 
 
 def _answered(outlook: TaskOutlook, picks: Sequence[Candidate]) -> float:
@@ -190,10 +201,6 @@ def gate_features(row: Weights, record: TaskRecord, gate: str) -> Weights:
     filled = row.copy()
     filled[_INDEX["passed"]] = record.passed(gate) if gate != "faster" else 0.0
     return filled
-
-
-def _without(visible: Mapping[str, float], excluded: Collection[str]) -> dict[str, float]:
-    return {line: visibility for line, visibility in visible.items() if line not in excluded}
 
 
 def _compiled(pick: Candidate) -> bool | None:

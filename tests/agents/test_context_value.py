@@ -138,9 +138,10 @@ def test_failures_of_other_tasks_count_where_their_names_occur() -> None:
 def test_statements_that_only_some_attempts_have_count_more() -> None:
     seen = records(a=[(ADDS + EXPS, Uncompilable("no")), (EXPS, Uncompilable("no"))])
     common = dict.fromkeys(statements(ADDS + EXPS), 2)
-    adds, exps = (dict.fromkeys(statements(text), 1.0) for text in (ADDS, EXPS))
-    assert TaskOutlook("s/a", seen, common).covered(adds) > TaskOutlook("s/a", seen, common).covered(exps) > 0
-    assert TaskOutlook("s/a", seen, {}).covered(adds) == 0, "what no other task's kernels have cannot be shown by them"
+    outlook = TaskOutlook("s/a", seen, common)
+    assert outlook.covered((ADDS,)) > outlook.covered((EXPS,)) > outlook.covered((EXPS,), (ADDS, EXPS)) == 0
+    alone = TaskOutlook("s/a", seen, {})
+    assert alone.covered((ADDS,)) == 0, "what no other task's kernels have cannot be shown by them"
 
 
 def test_the_order_of_words_does_not_change_the_result() -> None:
@@ -148,11 +149,10 @@ def test_the_order_of_words_does_not_change_the_result() -> None:
     sources = ["\n".join(names[i:]) for i in range(0, 60, 7)]
     seen = records(a=[(source, Uncompilable("no")) for source in sources])
     common = dict.fromkeys(statements(sources[0]), 2)
-    visible = {name: 1 / (1 + i / 7) for i, name in enumerate(names)}
     backwards = {name: TaskRecord(**vars(record)) for name, record in seen.items()}
     backwards["s/a"].statements = Counter(dict(reversed(seen["s/a"].statements.items())))
-    share = TaskOutlook("s/a", seen, common).covered(visible)
-    assert share == TaskOutlook("s/a", backwards, common).covered(dict(reversed(visible.items()))) > 0
+    share = TaskOutlook("s/a", seen, common).covered(tuple(names))
+    assert share == TaskOutlook("s/a", backwards, common).covered(tuple(reversed(names))) > 0
 
 
 def test_failed_code_is_left_out_and_a_working_kernel_is_not() -> None:
