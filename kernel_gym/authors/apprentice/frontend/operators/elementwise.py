@@ -118,7 +118,7 @@ def _gelu(plan: PlanBuilder, x: Value, *, approximate: str = "none") -> Value:
         bell = apply(plan, "add", apply(plan, "tanh", inner), 1.0)
     else:
         bell = apply(plan, "add", apply(plan, "erf", apply(plan, "mul", x, sqrt(0.5))), 1.0)
-    return _mul(plan, apply(plan, "mul", x, 0.5), bell)
+    return _mul(plan, apply(plan, "mul", x, 0.5), bell)  # type: ignore[no-any-return]
 
 
 @handles("leaky_relu.default")
