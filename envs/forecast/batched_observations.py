@@ -2,26 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
-from kernel_gym.envs.forecast.batched_history import aligned, bit_count, repeated, share_of, word_shares
-from kernel_gym.envs.forecast.items import SCALE, Numbers, Places
+from kernel_gym.envs.forecast.batched_history import (
+    BatchedHistory,
+    aligned,
+    bit_count,
+    repeated,
+    share_of,
+    word_shares,
+)
+from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
 from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector, shares
+from kernel_gym.envs.options import Options
+from kernel_gym.envs.pool import Child
 from kernel_gym.suites.definitions import CATEGORIES
-
-if TYPE_CHECKING:
-    from kernel_gym.envs.forecast.batched_episodes import BatchedEpisodes
+from kernel_gym.verdict import Verdict
 
 _STAGE_CODES = np.arange(len(STAGES))
+
+
+class Episodes(Protocol):
+    """What observations read of the episodes; `BatchedEpisodes` says what each is."""
+
+    items: Items
+    options: Options
+    count: int
+    task: Places
+    stage: Places
+    used: Places
+    query: Places
+    pool: Places
+    picks_left: Places
+    first_us: Numbers
+    best_us: Numbers
+    start_due: Any
+    last: list[Verdict | None]
+    histories: list[BatchedHistory]
+    outcomes: Counter[str]
+
+    def every(self, who: Places) -> Any: ...
+
+    def children(self, i: int, starts: Sequence[int]) -> tuple[tuple[Child, ...], ...]: ...
 
 
 class BatchedObservations:
     """The observations of all episodes, kept up to date when attempts begin and candidates are picked."""
 
-    def __init__(self, episodes: BatchedEpisodes) -> None:
+    def __init__(self, episodes: Episodes) -> None:
         items, options, count = episodes.items, episodes.options, episodes.count
         self._episodes, self._items = episodes, items
         self.layout = Layout(options.slots, version=options.layout)

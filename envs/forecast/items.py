@@ -288,7 +288,8 @@ class Items:
         if self._pages != "all":
             return places
         ranked = self._ranked[tasks]
-        named = self.pages[shown].any(axis=1)[np.arange(len(tasks))[:, None], ranked]
+        named: Any = self.pages[shown].any(axis=1)
+        named = named[np.arange(len(tasks))[:, None], ranked]
         # What is named and does not fit is among the rest again.
         named &= named.cumsum(axis=1) <= api_pages.NAMED
         similar = ~named & ((~named).cumsum(axis=1) <= api_pages.SIMILAR)

@@ -42,9 +42,9 @@ def images(plan: PlanBuilder, x: Value, before: Sequence[int], after: Sequence[A
     named = [plan.sizes.derive(f"padded{len(plan.sizes.derived)}", extent) for extent in wide]
     target = plan.scratch((batch, size(len(shifts)), channels, *named))
     missing = 3 - len(extents)
-    texts = (tuple(map(c_expression, [*[ONE] * missing, *sizes])) for sizes in (extents, named))
+    length, padded = (tuple(map(c_expression, [*[ONE] * missing, *sizes])) for sizes in (extents, named))
     counts = (c_expression(batch), c_expression(channels))
-    stage = Pad("", source.buffer, target.buffer, *counts, *texts, (*[0] * missing, *before), tuple(shifts))
+    stage = Pad("", source.buffer, target.buffer, *counts, length, padded, (*[0] * missing, *before), tuple(shifts))
     plan.add(stage, IterationSpace(named[-1]))
     return target
 
