@@ -49,6 +49,36 @@ def test_an_affordable_timing_case_is_the_original():
     assert not any("timing" in flag for flag in square.flags)
 
 
+SHORTCUT = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, width, out_width):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(width, out_width, 1), nn.ReLU(), nn.Conv2d(out_width, out_width, 1))
+        self.shortcut = nn.Identity() if width == out_width else nn.Conv2d(width, out_width, 1)
+
+    def forward(self, x):
+        return torch.relu(self.layers(torch.tanh(x)) + self.shortcut(x))
+
+in_channels, out_channels, height = 32, 64, 64
+
+def get_inputs():
+    return [torch.rand(4, in_channels, height, height)]
+
+def get_init_inputs():
+    return [in_channels, out_channels]
+"""
+
+
+def test_smaller_sizes_take_the_same_branch():
+    cases, _ = derive(SHORTCUT, trust=True)
+    for case in cases:
+        sizes = dict(case.sizes)
+        assert sizes["in_channels"] != sizes["out_channels"]
+
+
 @pytest.mark.parametrize(
     "name", ["level1/19_ReLU.py", "level1/95_Entropy.py", "level2/39_Linear_Scale_BatchNorm.py", "level1/7_Inline.py"]
 )
