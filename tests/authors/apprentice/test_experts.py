@@ -101,6 +101,20 @@ def test_a_convolution_of_stride_1_is_one_launch_on_cube_cores() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "cores"),
+    [
+        ("level2/conv2d_relu_bias_add", 24),
+        ("level2/conv2d_mish_mish", 44),  # more work for each element
+        ("level2/conv2d_min_tanh_tanh", 12),  # few results are written
+        ("level2/conv2d_instance_norm_divide", 48),  # stages that wait for each other
+    ],
+)
+def test_a_launch_starts_as_many_vector_cores_as_its_work_needs(name: str, cores: int) -> None:
+    *_, last = re.findall(r"const uint32_t cores = AtMost\(t.units, (\d+)\);", oracle(suites.find_task(name)).source)
+    assert int(last) == cores
+
+
+@pytest.mark.parametrize(
     ("name", "kinds"),
     [
         ("level1/conv_pointwise_2d", [Convolution]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kernel_gym.authors.apprentice.ascendc.expert.columns import COLUMNS, ColumnTileWriter, suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES, ConvolutionWriter, FiltersWriter
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
-from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, written_by
+from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, few_cores, written_by
 from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.expert.rows import RowTileWriter, kinds_of
@@ -21,7 +21,7 @@ from kernel_gym.authors.apprentice.ascendc.passes import PassWriter
 from kernel_gym.authors.apprentice.ascendc.products import ProductWriter
 from kernel_gym.authors.apprentice.ascendc.rows import RowWriter, longest_row
 from kernel_gym.authors.apprentice.ascendc.scans import ColumnScanWriter, RowScanWriter
-from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
+from kernel_gym.authors.apprentice.ascendc.schedule import CORES, Schedule
 from kernel_gym.authors.apprentice.ascendc.short_rows import ShortRowMapWriter, ShortRowPassWriter, suits
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.behaviour.spelling_choice import SpellingChoice
@@ -112,6 +112,8 @@ class _Part:
     roles: list[str] = field(default_factory=list)
     #: The launch that the part shares with its neighbours.
     joint: Joint | None = None
+    #: The most vector cores that it uses.
+    cores: int = CORES
 
 
 def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, expert: bool = False) -> str:
@@ -135,9 +137,14 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
     cube = any(isinstance(stage, Product | Taps) for part in parts for stage in part.stages)
     lined = any(isinstance(stage, Convolution) for part in parts for stage in part.stages)
     taken: dict[str, int] = {}
+    for run in _runs(parts) if expert and total > 1 else []:
+        few = few_cores([stage for part in run for stage in part.stages])
+        for part in run:
+            part.cores = few
     for part in parts:
+        chosen = replace(schedule, cores=min(part.cores, schedule.cores))
         # Gathering the windows of a convolution row by row would exceed the limits of every device.
-        chosen = replace(schedule, batch=0, bursts=True) if part.pieces else schedule
+        chosen = replace(chosen, batch=0, bursts=True) if part.pieces else chosen
         for stage in part.stages:
             role = _role(stage, part)
             part.roles.append(role)
@@ -189,8 +196,8 @@ def _needed(parts: list[_Part], plan: Plan) -> list[_Part]:
     return needed
 
 
-def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
-    """Join neighbouring parts that the host does not repeat, and return their launches."""
+def _runs(parts: list[_Part]) -> list[list[_Part]]:
+    """Return neighbouring parts that can share a launch: the host does not repeat them."""
     runs: list[list[_Part]] = [[]]
     for part in parts:
         alone = any(isinstance(stage, Convolution) or work_condition(stage) for stage in part.stages)
@@ -198,7 +205,12 @@ def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
             runs.append([])
         else:
             runs[-1].append(part)
-    runs = [run for run in runs if len(run) > 1]
+    return [run for run in runs if run]
+
+
+def _join(parts: list[_Part], prefix: str, cube: bool) -> list[Joint]:
+    """Join neighbouring parts, and return their launches."""
+    runs = [run for run in _runs(parts) if len(run) > 1]
     joints = []
     for number, run in enumerate(runs, 1):
         stages = [stage for part in run for stage in part.stages]

@@ -334,6 +334,8 @@ class Pad:
     before: tuple[int, ...]
     shifts: tuple[int, ...] = (0,)
     longest: int = 0
+    #: The most elements of the target at any case of the task.
+    elements: int = 0
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 
+from kernel_gym.authors.apprentice.ascendc.schedule import CORES
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter, snake
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
-from kernel_gym.authors.apprentice.frontend.plan import ExpertLaunch, Launch, Nest, Product, Taps
+from kernel_gym.authors.apprentice.frontend.plan import (
+    ExpertLaunch,
+    Filters,
+    Launch,
+    Nest,
+    Pad,
+    Product,
+    Taps,
+    Turned,
+)
 from kernel_gym.authors.apprentice.frontend.workspace import touched
+
+#: How many steps on one element take a core as long as starting a core takes, and how much longer than an addition
+#: some functions take.
+_STEPS = 13_800
+_WEIGHTS = {"erf": 25, "tanh": 9, "sigmoid": 6, "div": 4, "exp": 2, "log": 2}
+
+
+def few_cores(stages: Sequence[Launch | ExpertLaunch]) -> int:
+    """Return how many vector cores to start for the stages of a launch: each takes time to start.
+
+    Stages that wait for each other get all cores.
+    """
+    steps = 0
+    for stage in stages:
+        match stage:
+            case Nest() if len(stages) == 1:
+                counted = [step for step in stage.steps if step.vector and (step.inside or not stage.reductions)]
+                weights = [_WEIGHTS.get(step.function, 1) for step in counted]
+                steps += stage.elements * (sum(weights) + (0 if stage.reductions else 2))
+            case Pad():
+                steps += 3 * stage.elements
+            case Filters() | Turned():
+                pass  # few elements
+            case _:
+                return CORES
+    return max(8, min(CORES, isqrt(steps // _STEPS) // 4 * 4 + 4))
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sympy import expand, floor, sympify
@@ -45,7 +46,8 @@ def images(plan: PlanBuilder, x: Value, before: Sequence[int], after: Sequence[A
     length, padded = (tuple(map(c_expression, [*[ONE] * missing, *sizes])) for sizes in (extents, named))
     counts = (c_expression(batch), c_expression(channels))
     stage = Pad("", source.buffer, target.buffer, *counts, length, padded, (*[0] * missing, *before), tuple(shifts))
-    plan.add(stage, IterationSpace(named[-1]))
+    elements = most(plan, product(target.shape))
+    plan.add(replace(stage, elements=elements), IterationSpace(named[-1]))
     return target
 
 
@@ -57,8 +59,12 @@ def _apart(whole: Tensor) -> Tensor:
 def _fits(plan: PlanBuilder, x: Value, before: Sequence[int], after: Sequence[Any], shifts: Sequence[int]) -> bool:
     """Return whether a line of every copy fits on chip at every case."""
     line = expand(x.shape[-1] + before[-1] + after[-1])
-    longest = max(plan.sizes.value(line), *(plan.sizes.value_at(line, at) for at in plan.dimensions_at))
-    return (2 * len(shifts) + 1) * (longest + 8) <= ROOM
+    return (2 * len(shifts) + 1) * (most(plan, line) + 8) <= ROOM
+
+
+def most(plan: PlanBuilder, extent: Size) -> int:
+    """Return the largest value of an extent at any case."""
+    return max([plan.sizes.value(extent), *(plan.sizes.value_at(extent, at) for at in plan.dimensions_at)])
 
 
 def _in_passes(
