@@ -12,8 +12,9 @@ import numpy as np
 from kernel_gym.hardware.device import Array, numpy_dtype
 from kernel_gym.tasks.specs import Signature
 
-#: Bytes of workspace: a fixed part, and a part for each byte of the tensors.
-WORKSPACE_BYTES, WORKSPACE_FACTOR = 32 << 20, 4
+#: Bytes of workspace: a fixed part, and a part for each byte of the tensors. It is larger on an NPU: if a convolution
+#: makes 16 channels of 3 and reduces them, its result is several times as large as all inputs and outputs together.
+WORKSPACE_BYTES, WORKSPACE_FACTOR, NPU_FACTOR = 32 << 20, 4, 16
 #: Tensors begin at multiples of this.
 GRAIN = 512
 
@@ -59,7 +60,7 @@ def random_inputs(signature: Signature, seed: int) -> tuple[Array, ...]:
     return tuple(inputs)
 
 
-def workspace_bytes(signature: Signature) -> int:
+def workspace_bytes(signature: Signature, factor: int = WORKSPACE_FACTOR) -> int:
     """Return the size of a kernel's workspace."""
     tensors = (*signature.inputs, *signature.outputs)
-    return WORKSPACE_BYTES + WORKSPACE_FACTOR * sum(spec.nbytes for spec in tensors)
+    return WORKSPACE_BYTES + factor * sum(spec.nbytes for spec in tensors)

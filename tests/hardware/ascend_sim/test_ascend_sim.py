@@ -12,7 +12,7 @@ import pytest
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Device, Inputs, Run
-from kernel_gym.hardware.host.tensors import WORKSPACE_BYTES
+from kernel_gym.hardware.host.tensors import NPU_FACTOR, WORKSPACE_BYTES
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
 
@@ -233,7 +233,7 @@ def test_the_host_function_is_handed_attributes_and_shapes(device: AscendSim) ->
         "if (a->ints[0] != 7 || a->ints[1] != -(1ll << 40) || a->floats[0] != 0.1) return 2;"
         f"if (a->outputs[0].ndim != 1 || a->outputs[0].shape[0] != {COUNT}) return 3;"
         "if (a->outputs[0].dtype != KERNEL_FLOAT32) return 3;"
-        f"if (a->workspace_bytes != {WORKSPACE_BYTES + 4 * 12 * COUNT}ull) return 4;"
+        f"if (a->workspace_bytes != {WORKSPACE_BYTES + NPU_FACTOR * 12 * COUNT}ull) return 4;"
     )
     assert run(device, host=checks).code == 0
 
