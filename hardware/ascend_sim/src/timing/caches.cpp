@@ -6,10 +6,10 @@ namespace sim {
 
 namespace {
 
-// The lines of a sector that its bytes [from, to) cover.
-uint8_t lines_of(uint32_t from, uint32_t to) {
-    uint32_t first = from / L2::LINE, end = (to + L2::LINE - 1) / L2::LINE;
-    return static_cast<uint8_t>((1u << end) - (1u << first));
+// The blocks of a sector that its bytes [from, to) are in.
+uint16_t blocks_of(uint64_t from, uint64_t to) {
+    const uint64_t first = from / L2::BLOCK, end = (to + L2::BLOCK - 1) / L2::BLOCK;
+    return static_cast<uint16_t>((1u << end) - (1u << first));
 }
 
 }  // namespace
@@ -67,12 +67,12 @@ void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
     ++at.readers;
 }
 
-void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass,
-                      Touch &touch) {
+void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, bool bypass, Touch &touch) {
+    const uint32_t bytes = part.bytes;
     const auto age = static_cast<int64_t>(clock(filler)) - at.filled_at;
     const bool resident = at.phase && age <= static_cast<int64_t>(capacity_);
-    if (!resident) at.lines = 0;
-    const bool hit = resident && (lines & ~at.lines) == 0;
+    if (!resident) at.blocks = 0;
+    const bool hit = resident && (part.needed & ~at.blocks) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
     if (hit && !write && at.phase == phase_) {
         if (at.core != filler.core) meet(filler, at, bytes);
@@ -82,6 +82,7 @@ void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes,
     if (bypass) return;
     if (!hit) {
         fill(filler, bytes, write, touch);
+        at.blocks |= part.moved;
         at.fetched_by = static_cast<uint16_t>(filler.core);
         at.fetched_at = filler.now;
         at.readers = !write;
@@ -89,7 +90,6 @@ void L2::touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes,
     } else if (at.phase != phase_) {
         at.fetched_by = NOBODY;
     }
-    at.lines |= lines;
     at.filled_at = clock(filler);
     const bool anew = !hit || at.core != filler.core || at.phase != phase_;
     if (anew) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
@@ -107,10 +107,11 @@ void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, boo
     touch.extra += static_cast<uint32_t>(requests - needed);
     const uint64_t unit = !write && bytes < SECTOR ? LINE : BLOCK;  // short reads move whole lines
     for (uint64_t number = first; number <= last; ++number) {
-        uint64_t begin = std::max(address, number * SECTOR), end = std::min(address + bytes, (number + 1) * SECTOR);
-        uint8_t lines = lines_of(static_cast<uint32_t>(begin % SECTOR), static_cast<uint32_t>((end - 1) % SECTOR + 1));
-        const auto moved = static_cast<uint32_t>(((end + unit - 1) / unit - begin / unit) * unit);
-        touch_sector(filler, sector(number), lines, moved, write, bypass, touch);
+        const uint64_t from = std::max(address, number * SECTOR) % SECTOR;
+        const uint64_t to = std::min(address + bytes, (number + 1) * SECTOR) - number * SECTOR;
+        const uint64_t begin = from / unit * unit, end = (to + unit - 1) / unit * unit;
+        const Part part{blocks_of(from, to), blocks_of(begin, end), static_cast<uint32_t>(end - begin)};
+        touch_sector(filler, sector(number), part, write, bypass, touch);
     }
 }
 

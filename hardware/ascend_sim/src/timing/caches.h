@@ -30,8 +30,8 @@ struct Filler {
     Ticks now = 0;
 };
 
-// L2 in sectors of 512 bytes with four lines each. A sector is resident while less than the capacity was filled since
-// its last access. This is least recently used without a stored order.
+// L2 in sectors of 512 bytes, which hold the blocks that were moved. A sector is resident while less than the capacity
+// was filled since its last access. This is least recently used without a stored order.
 class L2 {
 public:
     static constexpr uint32_t BLOCK = 32, LINE = 128, SECTOR = 512;
@@ -66,9 +66,14 @@ private:
         Ticks fetched_at = 0;     // when its fetch began
         uint16_t core = 0;        // the last core that accessed it
         uint16_t fetched_by = 0;  // NOBODY: it was there before this phase
-        uint8_t lines = 0;
+        uint16_t blocks = 0;
         uint8_t readers = 0;  // readers, including the core that fetched it; 0: written
         bool close = false;   // the last two cores read it at about the same time
+    };
+    // What a burst touches of a sector: the blocks that it needs, and those that move if one of them is not there.
+    struct Part {
+        uint16_t needed, moved;
+        uint32_t bytes;  // moved
     };
     struct Repaid { uint64_t bytes = 0, late = 0; };  // late: of readers that may have been told
     static constexpr uint32_t PAGE = 4096;            // sectors
@@ -76,7 +81,7 @@ private:
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);
-    void touch_sector(Filler &filler, Sector &at, uint8_t lines, uint32_t bytes, bool write, bool bypass, Touch &touch);
+    void touch_sector(Filler &filler, Sector &at, const Part &part, bool write, bool bypass, Touch &touch);
     void meet(const Filler &filler, Sector &sector, uint32_t bytes);
     void fill(Filler &filler, uint32_t bytes, bool write, Touch &touch);
     uint32_t clock(const Filler &filler) const;

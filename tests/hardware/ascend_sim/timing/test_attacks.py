@@ -202,6 +202,22 @@ def test_bursts_that_touch_on_one_side_are_paid_one_by_one(device: AscendSim, co
     assert cycles > 200
 
 
+def test_a_read_of_a_part_of_a_line_does_not_bring_the_rest_of_it() -> None:
+    def tiles(core: int, parts: bool) -> Iterator[str]:
+        for begin in range(X + (core << 24), X + (core << 24) + 16 * 32256, 32256):
+            if not parts:
+                yield copy_in(begin, 32256)
+                continue
+            yield copy_in(begin + 96, 576, 42, 192)  # from the end of a line to the beginning of another
+            yield copy_in(begin + 672, 192, 21, 1344)
+            yield copy_in(begin + 1440, 96, 21, 1440)
+            yield copy_in(begin, 96, 21, 1440)
+
+    whole, parts = (time(launch(tiles(core, parts) for core in range(48))) for parts in (False, True))
+    assert parts["bytes"]["hbm_read"] >= whole["bytes"]["hbm_read"]
+    assert parts["latency_us"] > whole["latency_us"]
+
+
 # ---- the last wave --------------------------------------------------------------------------------------------------
 
 
