@@ -8,7 +8,6 @@ large timing case costs no memory; the module itself is built only when it is ev
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 import inspect
 import linecache
@@ -38,6 +37,7 @@ from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_module, lifted_constants
 from kernel_gym.tasks.forward_calls import ForwardCalls, FunctionalForward, Layers, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
+from kernel_gym.tasks.module_copy import copied
 from kernel_gym.tasks.rounding import RoundedOtherwise
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec, input_seed, model_seed
@@ -175,7 +175,7 @@ class ModuleInstance:
             with self._draws():
                 return export_module(*self.fake(), dynamic=dynamic, decomposed=decomposed, layers=layers)
         # A copy: forward() may keep something in its module, and exporting runs it.
-        model, arguments = copy.deepcopy(self.model()), self.example_arguments()
+        model, arguments = copied(self.model()), self.example_arguments()
         with self._draws():
             return export_module(model, arguments, dynamic=dynamic, decomposed=decomposed, layers=layers)
 
@@ -194,7 +194,7 @@ class ModuleInstance:
         """Run the module once on its own example."""
         arguments = self.example_arguments()
         with torch.no_grad(), OnHost(), self._draws(), _task_error("forward() fails", self.case):
-            return tuple(_tensors(copy.deepcopy(self.model())(*arguments)))
+            return tuple(_tensors(copied(self.model())(*arguments)))
 
     def is_finite_beyond(self, tensors: Sequence[torch.Tensor], position: int) -> bool:
         """Return whether the reference stays finite if one argument takes negative and large values too."""
@@ -203,7 +203,7 @@ class ModuleInstance:
         wide[position] = (torch.randn(wide[position].shape, generator=generator) * 4).to(wide[position].dtype)
         try:
             with torch.no_grad(), OnHost(), self._draws():
-                outputs = _tensors(copy.deepcopy(self.model())(*_with_tensors(self._arguments, wide)))
+                outputs = _tensors(copied(self.model())(*_with_tensors(self._arguments, wide)))
         except (RuntimeError, ValueError, IndexError):
             return False
         return all(bool(torch.isfinite(tensor).all()) for tensor in outputs)
@@ -418,7 +418,7 @@ def _bind(model: torch.nn.Module, values: dict[str, torch.Tensor], dtype: torch.
     memo: dict[int, object] = {id(tensor): tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())}
     for module in model.modules():  # a dozen empty tables of hooks each, most of a copy's time
         memo |= {id(table): type(table)() for table in vars(module).values() if type(table) in _TABLES and not table}
-    bound = copy.deepcopy(model, memo)
+    bound = copied(model, memo)
     for prefix, module in bound.named_modules(remove_duplicate=False):
         entries = {**module._parameters, **module._buffers, **_attributes(module)}
         for key, current in entries.items():

@@ -225,3 +225,11 @@ def test_a_bad_module_is_one_clear_line(source: str, message: str):
 def test_wrong_number_of_inputs_is_refused():
     with pytest.raises(TaskError, match="takes 1 tensors, not 2"):
         simple("return x").instance(Case("public", "public")).evaluate([torch.zeros(8, 4)] * 2)
+
+
+def test_a_function_that_the_module_keeps_uses_the_parameters_of_the_call():
+    init = "self.layer = layer = nn.Linear(4, 4, bias=False); self.double = lambda x: 2 * layer(x)"
+    instance = simple("return self.double(x)", init).instance(Case("public", "public"))
+    x, weight = torch.randn(8, 4), torch.randn(4, 4)
+    torch.testing.assert_close(instance.evaluate([x, weight])[0], 2 * x @ weight.T)
+    assert [item.label for item in instance.graph().inputs] == ["layer.weight", "x"]
