@@ -48,7 +48,7 @@ DERIVE_SECONDS, MOST_SIZES = 600.0, 200
 LARGEST_VARIED = 1 << 31
 _COMPOUND = (ast.If, ast.Try, ast.With)
 #: Increased when cases are derived differently, so that cached cases of before are not used.
-VERSION = 5
+VERSION = 6
 
 
 def load_file(path: Path, trust: bool = False) -> Task:
@@ -201,12 +201,16 @@ def _shrunk(module: _Module, sizes: dict[str, int], limit: int) -> dict[str, int
 
 
 def _halved(module: _Module, sizes: dict[str, int], before: Signature) -> tuple[dict[str, int], Signature] | None:
-    """Halve one constant. One that leads the module into another branch is halved only if no other helps."""
+    """Halve one constant, or all equal ones if the module works with none of them alone.
+
+    A constant that leads the module into another branch is halved only if no other helps.
+    """
     branching = None
-    for name, value in sorted(sizes.items(), key=lambda item: -item[1]):
-        if value < SMALLEST or SETTINGS.search(name):
-            continue
-        trial = sizes | {name: value // 2}
+    large = {name: size for name, size in sizes.items() if size >= SMALLEST and not SETTINGS.search(name)}
+    order = sorted(large, key=lambda name: -large[name])
+    together = [[name for name in order if large[name] == size] for size in dict.fromkeys(large[n] for n in order)]
+    for names in [*([name] for name in order), *(equal for equal in together if len(equal) > 1)]:
+        trial = sizes | {name: sizes[name] // 2 for name in names}
         signature = module.probe(trial)
         if signature is None or signature.nbytes >= before.nbytes:
             continue

@@ -72,6 +72,31 @@ def get_init_inputs():
 """
 
 
+SQUARE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, predictions, targets):
+        return torch.mean(torch.clamp(1 - predictions * targets, min=0))
+
+batch_size = 4096
+input_shape = (4096,)
+
+def get_inputs():
+    return [torch.rand(batch_size, *input_shape), torch.randint(0, 2, (batch_size,)).float() * 2 - 1]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_sizes_that_have_to_be_equal_are_halved_together():
+    cases, flags = derive(SQUARE, trust=True)
+    public = dict(cases[0].sizes)
+    assert public["batch_size"] == public["input_shape[0]"] <= 256
+    assert not any("large" in flag for flag in flags)
+
+
 def test_smaller_sizes_take_the_same_branch():
     cases, _ = derive(SHORTCUT, trust=True)
     for case in cases:
