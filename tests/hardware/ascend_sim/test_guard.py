@@ -72,6 +72,8 @@ HONEST = {
 STRAYS = {
     "below the arguments": ("host", "sum = ((const uint64_t *)a)[-1];"),
     "above the arguments": ("host", "sum = ((const uint64_t *)a)[1 << 20];"),
+    "an input that the task does not have": ("host", "sum = a->inputs[n / 32].ndim;"),
+    "an output that the task does not have": ("host", "sum = a->outputs[n / 64].shape[0];"),
     "into the arguments": ("host", "((KernelTensor *)a->inputs)[0].ndim = 0;"),
     "up the host's stack": ("host", "uint64_t *p = own; for (int i = 4; i < 100000; ++i) sum += p[i];"),
     "up a core's stack": ("core", "uint64_t *p = own; for (int i = 4; i < 100000; ++i) sum += p[i];"),

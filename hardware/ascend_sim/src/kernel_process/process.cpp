@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "jail.h"
 #include "kernel_process.h"
@@ -46,28 +45,32 @@ void *load(Ring &ring, int code) {
     return library;
 }
 
+// What a kernel may read of its call. Tensors come last: the kernel's are followed by nothing that it may read.
 struct Handed {
     KernelArgs args;
-    CallArguments call;
+    int64_t ints[CallArguments::MAX_SCALARS];
+    double floats[CallArguments::MAX_SCALARS];
+    KernelTensor tensors[CallArguments::MAX_TENSORS];
 };
 
-KernelArgs arguments(const CallArguments &call) {
+KernelArgs arguments(const CallArguments &call, const Handed &handed) {
     KernelArgs args{};
     args.abi = 1;
     args.num_inputs = static_cast<int32_t>(call.num_inputs);
     args.num_outputs = static_cast<int32_t>(call.num_outputs);
     args.num_ints = static_cast<int32_t>(call.num_ints);
     args.num_floats = static_cast<int32_t>(call.num_floats);
-    args.inputs = call.tensors;
-    args.outputs = call.tensors + call.num_inputs;
-    args.ints = call.ints;
-    args.floats = call.floats;
+    args.inputs = handed.tensors;
+    args.outputs = handed.tensors + call.num_inputs;
+    args.ints = handed.ints;
+    args.floats = handed.floats;
     args.workspace = reinterpret_cast<void *>(call.workspace_address);
     args.workspace_bytes = call.workspace_bytes;
     return args;
 }
 
-// The kernel's arguments: a read-only copy surrounded by unmapped memory.
+// The kernel's arguments: a read-only copy surrounded by unmapped memory. The ring still has those of earlier calls
+// behind them, which are not copied.
 const KernelArgs *hand_over(const CallArguments &call) {
     constexpr size_t page = 65536;  // the largest page size of the supported machines
     constexpr size_t room = (sizeof(Handed) + page - 1) / page * page;
@@ -75,11 +78,12 @@ const KernelArgs *hand_over(const CallArguments &call) {
     char *middle = static_cast<char *>(base) + page;
     if (base == MAP_FAILED || mprotect(middle, room, PROT_READ | PROT_WRITE) != 0) return nullptr;
     auto *handed = reinterpret_cast<Handed *>(middle);
-    std::memcpy(&handed->call, &call, sizeof call);
-    handed->args = arguments(handed->call);
+    std::copy_n(call.ints, call.num_ints, handed->ints);
+    std::copy_n(call.floats, call.num_floats, handed->floats);
+    const KernelTensor *end = std::copy_n(call.tensors, call.num_inputs + call.num_outputs, handed->tensors);
+    handed->args = arguments(call, *handed);
     mprotect(middle, room, PROT_READ);
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(handed);
-    guard::arguments({begin, begin + sizeof *handed});
+    guard::arguments({reinterpret_cast<uintptr_t>(handed), reinterpret_cast<uintptr_t>(end)});
     return &handed->args;
 }
 
