@@ -75,7 +75,11 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
     const bool hit = resident && (part.needed & ~at.blocks) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
     if (hit && !write && at.phase == phase_) {
-        if (at.core != filler.core) meet(filler, at, bytes);
+        if (at.core != filler.core) {
+            meet(filler, at, bytes);
+            if (at.fetched_by != filler.core && at.fetched_by != NOBODY) touch.taken += bytes;
+            at.core = static_cast<uint16_t>(filler.core);
+        }
         if (at.readers > 1 && at.close) ++touch.contended;
         else if (at.readers > 1 && bytes < SECTOR) ++touch.shared;
     }

@@ -12,12 +12,13 @@
 
 namespace sim {
 
-// The result of one burst. `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the
+// The result of one burst. `taken`: bytes that another core fetched in this phase, if this core reads them first here.
+// `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the
 // burst does not start on a sector boundary. `contended` counts sectors that another core reads at about the same time,
 // `shared` partially read sectors that another core reads at another time of this launch, `pages` bursts in another page
 // of 2 MB than the one before. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
 struct Touch {
-    uint64_t hit = 0, miss = 0, written_back = 0;
+    uint64_t hit = 0, miss = 0, written_back = 0, taken = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
 };
 

@@ -224,7 +224,7 @@ void Timeline::copy(Core &at, const Instr &instr, bool write) {
         const Ticks out = (instr.pipe == ASC_FIX ? at.fix : at.write).of(found.hit + found.miss + extra);
         time += instr.atomic ? out * at.atomic / CYCLE : out;
     } else {
-        at.from_l2 += at.l2.of(found.hit);
+        at.from_l2 += at.l2.of(found.taken);
         time += at.l2.of(found.hit) + hbm_read(at, instr, found.miss + extra);
         shared = std::max<Ticks>(0, at.hbm.of(found.miss + extra) - at.l2.of(found.miss + extra));
     }

@@ -72,7 +72,7 @@ private:
         Rate loss;
     };
     // What a core did in a phase, which ends at a SyncAll or with the launch. `for_others`: what it lost by fetching bytes
-    // to L2 that other cores read there; `from_l2`: its own reads from there; `shared`: its bytes at its share of HBM.
+    // to L2 that other cores read there; `from_l2`: its reads of theirs; `shared`: its bytes at its share of HBM.
     struct Span {
         Ticks time, work, from_l2, for_others, shared;
         Traffic hbm;

@@ -65,7 +65,7 @@ struct Timeline::Core {
     Ticks loaded = 0;       // when what the scalar unit read last has arrived
     uint64_t page = ~0ull;  // the page of global memory that the last copy in ended in
     Traffic traffic;        // in this phase, with HBM
-    Ticks from_l2 = 0;      // reads in this phase
+    Ticks from_l2 = 0;      // first reads of what others fetched in this phase, and products
     Ticks shared_hbm = 0;   // what its bytes from and to HBM in this phase take at an equal share, cube core included
     Ticks work[ASC_PIPES] = {};  // what each pipe needs at least, whatever the other cores do
     Way way;

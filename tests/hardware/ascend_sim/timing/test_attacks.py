@@ -257,7 +257,7 @@ CORES, TILE, TILES = 48, 32768, 32
 
 
 def reading(core: int) -> list[str]:
-    return [copy_in(X + (core * TILES + i) * TILE, TILE) for i in range(TILES)]
+    return [copy_in(X + (core * TILES + i) * TILE, TILE, bypass=0) for i in range(TILES)]
 
 
 @pytest.mark.parametrize("share", [0.25, 1.0])
@@ -268,6 +268,17 @@ def test_reading_what_another_core_has_fetched_makes_no_launch_shorter(share: fl
     some = latency(launch(reading(core) + (reading(core - 1)[:more] if core % 2 else []) for core in range(CORES)))
     assert min(again, some) >= honest
     assert latency(launch([*map(reading, range(CORES)), *(reading(core)[:more] for core in range(CORES))])) >= honest
+
+
+@pytest.mark.parametrize("bypass", [0, 1])
+def test_reading_ones_own_bytes_again_takes_over_nothing(bypass: int) -> None:
+    def again(core: int) -> list[str]:
+        return [line.replace("bypass=0", f"bypass={bypass}") for line in reading(core)]
+
+    honest = latency(launch(reading(core) + again(core) for core in range(CORES)))
+    others = latency(launch(reading(core) + again(core) + again((core + 24) % CORES) for core in range(CORES)))
+    first = latency(launch(reading((core + 24) % CORES) + again(core) + again(core) for core in range(CORES)))
+    assert min(others, first) >= honest
 
 
 @pytest.mark.parametrize("between", [0, 4])
