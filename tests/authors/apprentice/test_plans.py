@@ -110,6 +110,20 @@ def test_a_plan_computes_what_the_module_does(forward: str) -> None:
     agreeing_plan(made(forward, public=(3, 48), hidden=(5, 80), timing=(64, 256)))
 
 
+@pytest.mark.parametrize(
+    "forward",
+    [
+        pytest.param("x.flatten().view(x.shape[1], x.shape[0]).cumsum(1)", id="a dimension that is split"),
+        pytest.param(
+            "y = x[0][:, None, None] * x[0, :4][:, None] * x[:, 0]\nreturn y.view(4 * x.shape[0], -1).cumsum(1)",
+            id="dimensions that are merged",
+        ),
+    ],
+)
+def test_a_view_holds_where_sizes_differ_that_are_equal_at_the_public_case(forward: str) -> None:
+    agreeing_plan(made(forward, public=(8, 8), hidden=(5, 16), timing=(32, 64)))
+
+
 def test_the_first_part_of_a_buffer_is_copied_to_the_output() -> None:
     plan = agreeing_plan(made("torch.stack([x, x * 2])[0]", public=(3, 48), hidden=(5, 80), timing=(64, 256)))
     assert isinstance(plan.stages[-1], Nest)

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import isclose, log, prod
 from typing import Any, NamedTuple
 
-from sympy import expand, sympify
+from sympy import expand, fraction, sympify
 
 from kernel_gym.authors.apprentice.frontend.expression import (
     Broadcast,
@@ -365,23 +365,26 @@ class PlanBuilder:
 
     def view(self, value: Value, shape: Sequence[int]) -> Value:
         """Return the value with another shape, given as numbers at the public case; -1 takes what is left."""
-        rest = self.sizes.value(product(value.shape)) // prod(extent for extent in shape if extent != -1)
-        target = [n if n != -1 else rest for n in shape]
+        target = _filled(shape, self.sizes.value(product(value.shape)))
         if self.sizes.value(product(value.shape)) != prod(target):
             raise Unsupported(f"Unsupported: a view as {target} of a size that is not understood")
-        return self.reshape(value, self._checked(self.sizes.regroup(value.shape, target), target))
+        shape = self.sizes.regroup(value.shape, target)
+        literal = [extent.is_Integer for extent in shape]
+        fixed = any(extent != 1 for extent, is_literal in zip(shape, literal, strict=True) if is_literal)
+        certain = all(literal) or not (fixed or self.sizes.ambiguous(product(shape), target))
+        return self.reshape(value, shape if certain else self._checked(shape, target))
 
     def _checked(self, shape: tuple[Size, ...], target: Sequence[int]) -> tuple[Size, ...]:
         """Return the shape of a view; where its sizes do not hold at other cases, those that do."""
-        literal = [extent.is_Integer for extent in shape]
-        if all(literal) or not any(extent != 1 for extent, fixed in zip(shape, literal, strict=True) if fixed):
-            return shape
-        views = [view for view in self.views_elsewhere() if len(view[0]) == len(shape) and -1 not in view[0]]
-        if all([self.sizes.value_at(extent, at) for extent in shape] == view for view, at in views):
-            return shape
+        views = [(view, at) for view, at in self.views_elsewhere() if len(view) == len(shape)]
         cases = [at for _, at in views]
-        numbers = list(zip(target, *(view for view, _ in views), strict=True))
-        sizes = [sized_alone(self.sizes, n, others, cases) for n, *others in numbers]
+        filled = [_filled(view, self.sizes.value_at(product(shape), at)) for view, at in views]
+        numbers = list(zip(target, *filled, strict=True))
+        held = [[self.sizes.value_at(extent, at) for at in cases] for extent in shape]
+        sizes = [
+            extent if places == others else sized_alone(self.sizes, n, others, cases)
+            for extent, places, (n, *others) in zip(shape, held, numbers, strict=True)
+        ]
         if sizes.count(None) > 1:
             sizes = [
                 sized_whole(self.sizes, n, others, cases) if extent is None else extent
@@ -390,6 +393,11 @@ class PlanBuilder:
         if sizes.count(None) > 1:
             raise Unsupported(f"Unsupported: a view as {list(target)}, which changes with the sizes in an unknown way")
         rest = product(shape) / product(extent for extent in sizes if extent is not None)
+        if None in sizes and fraction(rest)[1].free_symbols:
+            known = candidates(self.sizes, cases)
+            wanted = list(numbers[sizes.index(None)])
+            same = (product(parts) for parts, at in known if at == wanted and rest.free_symbols.issuperset(parts))
+            rest = next(same, rest)
         return tuple(rest if extent is None else extent for extent in sizes)
 
     def repetitions(self, axis: int, public: int) -> Size:
@@ -444,6 +452,12 @@ class PlanBuilder:
     def moved_stages(self) -> list[Stage]:
         """Return the stages, with outputs in place of the parts of the workspace that became outputs."""
         return [renamed(stage, self.moved) for stage in self.stages]
+
+
+def _filled(shape: Sequence[int], elements: int) -> list[int]:
+    """Return a shape with what is left of the elements in place of -1."""
+    rest = elements // prod(extent for extent in shape if extent != -1)
+    return [rest if extent == -1 else extent for extent in shape]
 
 
 def _rooted(value: Value, roots: int, sign: int) -> Value:

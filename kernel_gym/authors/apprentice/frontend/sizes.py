@@ -137,6 +137,17 @@ class Sizes:
             source, remaining = source[taken:], remaining[goal:]
         return tuple(result)
 
+    def ambiguous(self, total: Size, target: Sequence[int]) -> bool:
+        """Return whether some number of a view of `total` elements is more than one product of its factors.
+
+        Sizes that are equal at the public case alone may then be taken for each other.
+        """
+        numerator, denominator = sympy.fraction(total)
+        products = [1]
+        for factor in sympy.Mul.make_args(numerator):
+            products += [self.value(factor) * other for other in products]
+        return denominator != 1 or any(products.count(number) > 1 for number in target)
+
     def _split(self, merged: Size, factors: Sequence[int]) -> list[Size]:
         result: list[Size | None] = [ONE if factor == 1 else None for factor in factors]
         atoms = sorted((atom for atom in sympy.Mul.make_args(merged) if atom.is_Symbol), key=str)
