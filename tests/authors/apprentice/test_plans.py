@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sympy
@@ -9,6 +11,7 @@ import torch
 from plan_values import plan_outputs
 
 from kernel_gym.authors.apprentice import lower, oracle
+from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.fusion import _labelled
 from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Nest, Plan, Product, Step
 from kernel_gym.authors.apprentice.frontend.sizes import Sizes, c_expression, sized_whole
@@ -46,6 +49,16 @@ def test_a_view_has_the_sizes_that_hold_at_every_case() -> None:
     (stage,) = lower(task).stages
     assert isinstance(stage, Nest)
     assert dict(stage.fields)["length"] == "16"
+
+
+def test_a_stored_plan_is_of_the_code_that_exports_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reason why there is no plan does not outlive a change there."""
+    monkeypatch.setattr(plan_store.tasks, "__file__", str(tmp_path / "__init__.py"))
+    versions = set()
+    for text in ("before", "after"):
+        (tmp_path / "graph.py").write_text(text)
+        versions.add(plan_store._version.__wrapped__())
+    assert len(versions) == 2
 
 
 def test_an_iteration_of_reductions_takes_one_stage_each() -> None:

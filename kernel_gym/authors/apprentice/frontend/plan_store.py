@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from kernel_gym import tasks
 from kernel_gym.authors.apprentice.frontend import plan as plans
 from kernel_gym.authors.apprentice.frontend.plan import Plan
 from kernel_gym.disk_cache import cache_folder
@@ -42,10 +43,11 @@ def _file(digest: str) -> Path:
 
 @lru_cache(maxsize=1)
 def _version() -> str:
-    """Return a hash of the code that makes plans and of the version of torch."""
+    """Return a hash of the code that exports graphs and makes plans of them, and of the version of torch."""
     total = hashlib.sha256(torch.__version__.encode())
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        total.update(file.read_bytes())
+    for folder in (Path(tasks.__file__).parent, Path(__file__).parent):
+        for file in sorted(folder.rglob("*.py")):
+            total.update(file.read_bytes())
     return total.hexdigest()
 
 
