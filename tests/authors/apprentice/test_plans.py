@@ -61,6 +61,15 @@ def test_a_stored_plan_is_of_the_code_that_exports_graphs(tmp_path: Path, monkey
     assert len(versions) == 2
 
 
+def test_a_plan_that_does_not_fit_the_workspace_reads_results_that_are_in_memory() -> None:
+    """A biased product is not computed again, so that the running sum takes the place of the bare product."""
+    forward = """
+y = x[:, :4] @ x[:, 4:8].t() + x[:, 8]
+return torch.logsumexp(y + torch.cumsum(y, dim=1), dim=0)"""
+    plan = agreeing_plan(made(forward, public=(5, 9), hidden=(3, 11), timing=(1800, 12)))
+    assert sum("x.shape[0] * x.shape[0]" in buffer.elements for buffer in plan.buffers) == 2
+
+
 def test_an_iteration_of_reductions_takes_one_stage_each() -> None:
     steps = """
 for _ in range(10):

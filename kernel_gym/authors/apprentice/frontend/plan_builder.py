@@ -36,7 +36,7 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
     sized_whole,
 )
 from kernel_gym.authors.apprentice.frontend.workspace import renamed
-from kernel_gym.hardware.host.tensors import WORKSPACE_BYTES, WORKSPACE_FACTOR
+from kernel_gym.hardware.host.tensors import NPU_FACTOR, WORKSPACE_BYTES, WORKSPACE_FACTOR
 
 #: Rows up to this length at all cases are short: the elements of several are looked up together.
 SHORT = 2048
@@ -140,16 +140,19 @@ class PlanBuilder:
         parts = [name for name, origin in self._origin.items() if origin == "workspace" and name not in self.moved]
         return self.holds([[name] for name in parts])
 
-    def holds(self, places: Sequence[Sequence[str]]) -> bool:
-        """Return whether the workspace holds places at every case, each as large as the largest part that uses it."""
+    def holds(self, places: Sequence[Sequence[str]], factor: int = WORKSPACE_FACTOR) -> bool:
+        """Return whether the workspace holds places at every case, each as large as the largest part that uses it.
+
+        `factor` is how many times the bytes of all tensors it has.
+        """
         others = [name for name, origin in self._origin.items() if origin != "workspace"]
         # The least bytes of an element. The apprentice plans with two, whatever the type.
         floats = all(buffer.dtype == "float32" for buffer in self.buffers)
-        width = 4 if self.expert and floats else 2
+        width = 4 if floats and (self.expert or factor == NPU_FACTOR) else 2
         for at in self.dimensions_at:
             need = sum(max(self.sizes.value_at(self._extents[name], at) for name in names) for names in places)
             given = sum(self.sizes.value_at(self._extents[name], at) for name in others)
-            if 4 * need + 1024 * len(places) > WORKSPACE_BYTES + WORKSPACE_FACTOR * width * given:
+            if 4 * need + 1024 * len(places) > WORKSPACE_BYTES + factor * width * given:
                 return False
         return True
 

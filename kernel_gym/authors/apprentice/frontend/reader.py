@@ -17,6 +17,7 @@ from kernel_gym.authors.apprentice.frontend.plan import Either, Nest, Pieces, Pl
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder, Shapes, setting_name
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression
 from kernel_gym.authors.apprentice.frontend.workspace import packed, shared
+from kernel_gym.hardware.host.tensors import NPU_FACTOR
 from kernel_gym.tasks.graph import GETITEM, Call, Graph, GraphInput, Result
 
 #: By node, for numbers that differ at other cases: by place among the node's numbers, those at the other cases.
@@ -92,6 +93,7 @@ def read(
     edges: Sequence[Shapes] = (),
     expert: bool = False,
     compact: bool = False,
+    saving: bool = False,
 ) -> Plan:
     """Return the plan of a module.
 
@@ -107,6 +109,7 @@ def read(
         edges: The shapes of all inputs where one size is large and the others are small.
         expert: True for stages that the apprentice does not know.
         compact: True to copy the results of a convolution by taps, so that reductions do not read them row by row.
+        saving: True to read results that are in memory instead of what they were computed from, and to pack snugly.
 
     Returns:
         The plan.
@@ -115,7 +118,8 @@ def read(
         Unsupported: The graph has an operator, or a use of one, that has no handler.
     """
     others = [other for other in _others(graph, twins, steady) if len(other.calls) == len(graph.calls)]
-    builder = PlanBuilder(cases, [_dimensions(other) for other in others], len(graph.calls) > LARGE, expert, compact)
+    large = saving or len(graph.calls) > LARGE
+    builder = PlanBuilder(cases, [_dimensions(other) for other in others], large, expert, compact)
     numbers = _numbers(graph, others)
     values: dict[str, Any] = dict(_inputs(graph, builder, inputs))
     builder.settings(graph.ints)
@@ -147,7 +151,15 @@ def read(
         return shared(plan)
     if builder.fits():
         return plan
-    return packed(plan, builder.largest_elements(), builder.holds if expert else lambda places: True)
+    elements = builder.largest_elements()
+    if expert:
+        return packed(plan, elements, builder.holds)
+    try:
+        return packed(plan, elements, partial(builder.holds, factor=NPU_FACTOR), snug=saving)
+    except Unsupported:
+        if large:
+            return packed(plan, elements, lambda places: True)
+    return read(graph, name, title, cases, twins, inputs, steady=steady, edges=edges, saving=True)
 
 
 def _widened(graph: Graph) -> set[str]:

@@ -46,12 +46,14 @@ def shared(plan: Plan) -> Plan:
     return replace(plan, stages=stages, buffers=buffers)
 
 
-def packed(plan: Plan, elements: Mapping[str, int], holds: Callable[[list[list[str]]], bool]) -> Plan:
+def packed(
+    plan: Plan, elements: Mapping[str, int], holds: Callable[[list[list[str]]], bool], snug: bool = False
+) -> Plan:
     """Return the plan with parts of the workspace reused for later results of any size, once they were last read.
 
     `elements` says how many elements a part has at the largest case. A reused part is as large as its largest result.
     `holds` says whether the workspace holds the parts, each given by the results that use it; `Unsupported` is raised
-    if it does not.
+    if it does not. With `snug`, a part that is much larger is left for a later result.
     """
     used = [touched(stage) & elements.keys() for stage in plan.stages]
     last = {name: index for index, names in enumerate(used) for name in names}
@@ -62,7 +64,8 @@ def packed(plan: Plan, elements: Mapping[str, int], holds: Callable[[list[list[s
     sizes: dict[str, list[str]] = {}
     for index, names in enumerate(used):
         for name in sorted(names - places.keys(), key=lambda item: -elements[item]):
-            place = min(spare, key=lambda item: abs(held[item] - elements[name]), default=name)
+            free = [item for item in spare if not snug or held[item] <= 4 * elements[name]]
+            place = min(free, key=lambda item: abs(held[item] - elements[name]), default=name)
             if place in spare:
                 spare.remove(place)
             places[name], held[place] = place, max(held.get(place, 0), elements[name])
