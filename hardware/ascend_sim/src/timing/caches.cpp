@@ -72,6 +72,7 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
     const auto age = static_cast<int64_t>(clock(filler)) - at.filled_at;
     const bool resident = at.phase && age <= static_cast<int64_t>(capacity_);
     if (!resident) at.blocks = 0;
+    const bool begins = !at.blocks || at.core != filler.core || at.phase != phase_;  // to use the sector
     const bool hit = resident && (part.needed & ~at.blocks) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
     if (hit && !write && at.phase == phase_) {
@@ -95,8 +96,7 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
         at.fetched_by = NOBODY;
     }
     at.filled_at = clock(filler);
-    const bool anew = !hit || at.core != filler.core || at.phase != phase_;
-    if (anew) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
+    if (begins) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
     at.phase = phase_;
     at.core = static_cast<uint16_t>(filler.core);
 }
