@@ -62,15 +62,22 @@ class BatchedObservations:
         names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
         self._category = np.array([CATEGORIES.index(name) for name in names])
         self.all = np.zeros((count, self.layout.size), np.float32)
-        width = options.slots * self.layout.candidate_width
-        #: The candidates' part, by episode and slot, and the global part; views.
-        self.rows = self.all[:, :width].reshape(count, options.slots, self.layout.candidate_width)
-        self.situations = self.all[:, width:]
+        self._divide()
         #: The candidates' places in `Items`, -1 where there is none.
         self.places = np.full((count, options.slots), -1)
         #: The words that the picks show, and the operators of the task that they lack.
         self._words: list[Any] = [None] * count
         self._open = np.zeros((count, items.task_operators.shape[1]), np.uint64)
+
+    def _divide(self) -> None:
+        slots, width = self.layout.slots, self.layout.candidate_width
+        #: The candidates' part, by episode and slot, and the global part; views.
+        self.rows = self.all[:, : slots * width].reshape(len(self.all), slots, width)
+        self.situations = self.all[:, slots * width :]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._divide()  # a copy of a view is no view of the copy
 
     # Candidates
 

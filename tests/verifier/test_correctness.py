@@ -136,14 +136,24 @@ def sums_in_many_orders(terms: np.ndarray) -> np.ndarray:
     return np.cumsum(orders, axis=1, dtype=np.float32)[:, -1]
 
 
+def terms_that_cancel(seed: int) -> np.ndarray:
+    terms = np.random.default_rng(seed).standard_normal((1, 81)).astype(np.float32)
+    terms[0, -1] = np.float32(0.003 - terms[0, :-1].sum(dtype=np.float64))
+    return terms
+
+
+def order_error(terms: np.ndarray) -> float:
+    """Return the error of the sum in the order that torch takes on this machine's processor."""
+    return abs(torch.from_numpy(terms).sum(-1).item() - terms.sum(dtype=np.float64))
+
+
 @pytest.mark.parametrize("confined", [False, True])
 @pytest.mark.parametrize(("expression", "function"), [("x.sum(-1)", np.array), ("torch.tanh(x.sum(-1))", np.tanh)])
 def test_a_sum_of_terms_that_cancel_passes_in_any_order(make_task, expression, function, confined):
     """All results are small, and the reference's own order has nearly no error."""
     case = Case("public", "public", (("rows", 1), ("columns", 81)))
     task = replace(make_task(expression, inputs="torch.randn(rows, columns)"), cases=(case,), confined=confined)
-    terms = np.random.default_rng(4).standard_normal((1, 81)).astype(np.float32)
-    terms[0, -1] = np.float32(0.003 - terms[0, :-1].sum(dtype=np.float64))
+    terms = min(map(terms_that_cancel, range(100)), key=order_error)
     values = ValueSet(case, "normal", 0, (terms,), expect(task.instance(case), (terms,)))
 
     def passes(total: np.float32) -> bool:
