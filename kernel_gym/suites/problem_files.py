@@ -221,9 +221,10 @@ def _halved(module: _Module, sizes: dict[str, int], before: Signature) -> tuple[
 
 
 def _branches(signature: Signature, before: Signature) -> bool:
-    """Return whether the module calls somewhat more or fewer functions: it has no shortcut where channels are equal.
+    """Return whether the module takes another branch at these sizes, judged by the number of functions it calls.
 
-    With half as many rounds of a loop it calls far fewer.
+    A branch changes that number a little: a block without a shortcut, for example, skips one convolution. A loop with
+    half as many rounds changes it a lot and is no other branch.
     """
     return signature.calls != before.calls and 4 * signature.calls > 3 * before.calls
 

@@ -210,7 +210,9 @@ def read_result(out: Path) -> dict[str, Any]:
         command = f"kernel-gym leaderboard run AGENT --out {out}"
         raise KernelGymError(f"{out} holds no result: make one with `{command}`") from error
     except ValueError as error:
-        raise KernelGymError(f"{out / RESULT} is no result of `kernel-gym leaderboard run`: make it again") from error
+        raise KernelGymError(
+            f"{out / RESULT} is not a valid result: make it again with `kernel-gym leaderboard run`"
+        ) from error
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:

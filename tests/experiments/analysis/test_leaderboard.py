@@ -90,7 +90,7 @@ def test_a_result_has_the_scores_of_the_benchmark_alone(tmp_path: Path) -> None:
 def test_a_file_that_is_no_result_is_refused_in_one_line(tmp_path: Path, change: dict[str, object]) -> None:
     result = {"agent": "mine", "options": {}, "scores": {}} | change
     (tmp_path / "result.json").write_text(json.dumps(result))
-    with pytest.raises(KernelGymError, match="is no result of `kernel-gym leaderboard run`: make it again"):
+    with pytest.raises(KernelGymError, match="is not a valid result: make it again with `kernel-gym leaderboard run`"):
         leaderboard.read_result(tmp_path)
 
 

@@ -13,18 +13,18 @@
 namespace sim {
 
 // The result of one burst. `taken`: bytes that another core fetched in this phase, if this core reads them first here.
-// `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the
-// burst does not start on a sector boundary. `contended` counts sectors that another core reads at about the same time,
-// `shared` partially read sectors that another core reads at another time of this launch, `pages` bursts in another page
-// of 2 MB than the one before. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
+// `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the burst does not start on a
+// sector boundary. `contended` counts sectors that another core reads at about the same time, `shared` partially read
+// sectors that another core reads at another time of this launch, `pages` bursts in another page of 2 MB than the one
+// before. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
 struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0, taken = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
 };
 
-// How much of L2 a core has filled in this launch, and how many bytes its block has read. Cores are timed one after another, so each core
-// represents all: the bytes it has filled times the number of cores that run beside it approximate the whole chip at
-// that moment. `now`: when its access begins.
+// How much of L2 a core has filled in this launch, and how many bytes its block has read. Cores are timed one after
+// another, so each core represents all: the bytes it has filled times the number of cores that run beside it approximate
+// the whole chip at that moment. `now`: when its access begins.
 struct Filler {
     uint32_t core = 0, beside = 1;
     uint64_t filled = 0, dirty = 0, read = 0;
