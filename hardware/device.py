@@ -106,7 +106,7 @@ class Inputs:
         values: The inputs. With them the kernel computes and the outputs are returned; without, it is only timed.
         poison: The byte that outputs and workspace are filled with before the call.
         seed: Decides what data-dependent reads return in a run without values; a bundle's model is built from it.
-        effort: How many times the device's usual limit of instructions the call may take.
+        effort: How many times the device's usual limits of instructions and elements the call may take.
         case: The sizes, at which a bundle's model is built.
         workspace: The bytes of the workspace; None for enough for any kernel.
         outputs: What the outputs hold before the call; empty to fill them with `poison`.

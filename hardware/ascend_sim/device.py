@@ -276,6 +276,7 @@ class AscendSim:
         lines += [f"mode {'records' if inputs.values is None else 'compute'}"]
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget * inputs.effort}"]
+        lines += [f"effort {inputs.effort}"]
         lines += [f"trace {self._trace}"] if self._trace else []
         lines += ["auto_sync 1"] if self._auto_sync else []
         lines += ["keep 1"] if inputs.outputs else []

@@ -8,7 +8,7 @@ the same bits.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 
@@ -27,6 +27,9 @@ POISON, OTHER_POISON = 0xFF, 0x7B
 #: A device's limit of instructions is enough for this many operations of the reference, even one by one on the scalar
 #: unit. A check may take as many limits as the task's work needs, up to a number.
 WORK_PER_LIMIT, MOST_LIMITS = 1_000_000, 16
+#: A device's limit of elements is enough for this many operations of the reference on vector units, and not for more
+#: than this many on cube units.
+VECTOR_WORK, CUBE_WORK = 1 << 32, 1 << 36
 #: Most instructions that all checks of one kernel may take together, counting 64 bytes of vectors as one.
 MOST_EFFORT = 8_000_000_000
 #: Rules of a device that stop a run which would have gone on.
@@ -52,17 +55,23 @@ class Patience:
     needed: bool = False
 
     def run(self, device: Device, build: Build, instance: Instance, inputs: Inputs) -> Run:
-        """Run a kernel; if it reaches the limit of instructions and the task has much work, with a higher limit."""
+        """Run a kernel; if it reaches a limit and the task has much work, with a higher limit."""
         if not self.needed:
             run = device.run(build, inputs)
-            if run.fault is None or run.fault.rule != "BUDGET" or _limits(instance) == 1:
+            if not _may_go_on(run, instance):
                 return run
             self.needed = True
         return device.run(build, replace(inputs, effort=_limits(instance)))
 
 
+def _may_go_on(run: Run, instance: Instance) -> bool:
+    """Return whether a run was stopped at a limit that is too low for the work of its task."""
+    least = {"BUDGET": WORK_PER_LIMIT, "WORK_LIMIT": VECTOR_WORK}
+    return run.fault is not None and instance.work() > least.get(run.fault.rule, inf)
+
+
 def _limits(instance: Instance) -> int:
-    """Return how many limits of instructions a check may take."""
+    """Return how many limits a check may take."""
     return max(1, min(ceil(instance.work() / WORK_PER_LIMIT), MOST_LIMITS))
 
 

@@ -19,7 +19,7 @@ from kernel_gym.hardware.device import Build, Clocked, Device, Fault, Inputs, Ru
 from kernel_gym.tasks.specs import Signature, model_seed
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect, Profile
-from kernel_gym.verifier.correctness import OTHER_POISON, PLAIN, POISON, Checked, Patience, distinct, failed
+from kernel_gym.verifier.correctness import CUBE_WORK, OTHER_POISON, PLAIN, POISON, Checked, Patience, distinct, failed
 from kernel_gym.verifier.expected import Expected
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_clocked import UNSTABLE, bounded_us, is_below_new_values
@@ -76,7 +76,7 @@ def _runs(
             for run, values, poison in _timed_runs(again, others):
                 yield replace(run, latency_us=bounded_us(again)), values, poison
         return
-    patience = Patience()
+    patience = Patience(instance.work() > CUBE_WORK)
     for number, (values, poison) in enumerate(zip(trials, cycle((POISON, OTHER_POISON)))):
         inputs = Inputs(instance.signature, values, poison, model_seed(_trial_seed(seeds, number)), case=instance.case)
         yield patience.run(device, build, instance, inputs), values, poison

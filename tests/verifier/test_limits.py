@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from kernel_gym.authors.apprentice import oracle
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Fault, Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -12,7 +14,7 @@ from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier import correctness, latency_simulated
-from kernel_gym.verifier.correctness import MOST_LIMITS, WORK_PER_LIMIT, Checked, Patience, check
+from kernel_gym.verifier.correctness import MOST_LIMITS, VECTOR_WORK, WORK_PER_LIMIT, Checked, Patience, check
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.latency_simulated import Timed
 from kernel_gym.verifier.value_sets import References
@@ -110,4 +112,31 @@ def test_the_simulator_multiplies_its_limit():
     inputs = Inputs(task.instance(task.public).signature, effort=3)
     with AscendSim(budget=1000) as device:
         request = device._request(Build(Kernel("")), inputs)
-    assert "budget 3000\n" in request
+    assert "budget 3000\neffort 3\n" in request
+
+
+@pytest.mark.parametrize(("work", "efforts"), [(VECTOR_WORK, [1]), (VECTOR_WORK + 1, [1, MOST_LIMITS])])
+def test_a_task_with_very_much_work_gets_a_higher_limit_of_elements(relu, python_kernel, monkeypatch, work, efforts):
+    seen: list[int] = []
+
+    class Stopping:
+        def run(self, build: Build, inputs: Inputs) -> Run:
+            seen.append(inputs.effort)
+            return Run("fault", fault=Fault("WORK_LIMIT", "this run computes more than 12 elements"))
+
+    instance = relu.instance(relu.public)
+    monkeypatch.setattr(type(instance), "work", lambda self: work)
+    Patience().run(Stopping(), Build(python_kernel("return 0")), instance, Inputs(instance.signature))
+    assert seen == efforts
+
+
+def test_the_limit_of_elements_grows_with_the_effort():
+    """What a run has spent is a share of its limit of elements, times a budget that grows, too."""
+    task = find_task("level1/square_matrix_multiplication")
+    instance = task.instance(replace(task.timing, sizes=(("n", 256),)))
+    values = tuple(np.ones(spec.shape, np.float32) for spec in instance.signature.inputs)
+    with AscendSim() as device:
+        build = device.build(oracle(task))
+        runs = [device.run(build, Inputs(instance.signature, values, effort=effort)) for effort in (1, 4)]
+    assert [run.status for run in runs] == ["ok", "ok"]
+    assert runs[0].spent == runs[1].spent >= 256**3 // 4 // 269

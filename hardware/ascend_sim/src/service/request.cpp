@@ -74,6 +74,7 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     else if (key == "seed") request.seed = read<uint64_t>(words);
     else if (key == "timeout_ms") request.timeout_ms = read<int>(words);
     else if (key == "budget") request.budget = read<uint64_t>(words);
+    else if (key == "effort") request.effort = read<uint64_t>(words);
     else if (key == "trace") request.trace = rest_of(words);
     else if (key == "log") request.log = rest_of(words);
     else if (key == "tensor") request.tensors.push_back(read_tensor(words));

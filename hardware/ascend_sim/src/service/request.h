@@ -25,6 +25,7 @@ struct Request {
     bool loops = true;                                     // of scalar accesses are sent as loops
     uint8_t poison = 165;
     uint64_t seed = 0, budget = 0;
+    uint64_t effort = 1;  // times the usual limit of elements
     int timeout_ms = 0;
     std::string trace, log;              // paths, empty if not requested
     std::vector<TensorRequest> tensors;  // a second workspace is the framework's

@@ -107,6 +107,7 @@ ExecutorOptions options_for(const Request &request, const Chip &chip, const Tens
     options.poison = request.poison;
     options.seed = request.seed;
     options.auto_sync = request.auto_sync;
+    options.work_limit *= request.effort;
     options.vector_cores = static_cast<uint32_t>(chip.vector_cores);
     options.cube_cores = static_cast<uint32_t>(chip.cube_cores);
     static constexpr TensorArg::Role roles[] = {TensorArg::Input, TensorArg::Output, TensorArg::Workspace};
