@@ -70,6 +70,12 @@ return torch.logsumexp(y + torch.cumsum(y, dim=1), dim=0)"""
     assert sum("x.shape[0] * x.shape[0]" in buffer.elements for buffer in plan.buffers) == 2
 
 
+def test_an_expert_uses_the_whole_workspace_of_an_npu() -> None:
+    """A product that is 36 times as large as all tensors together."""
+    task = made("torch.logsumexp(x @ x.t(), dim=0)", public=(5, 9), hidden=(3, 11), timing=(3600, 100))
+    assert any("x.shape[0] * x.shape[0]" in buffer.elements for buffer in lower(task, expert=True).buffers)
+
+
 def test_an_iteration_of_reductions_takes_one_stage_each() -> None:
     steps = """
 for _ in range(10):

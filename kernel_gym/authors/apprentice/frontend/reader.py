@@ -152,11 +152,11 @@ def read(
     if builder.fits():
         return plan
     elements = builder.largest_elements()
-    if expert:
-        return packed(plan, elements, builder.holds)
     try:
         return packed(plan, elements, partial(builder.holds, factor=NPU_FACTOR), snug=saving)
     except Unsupported:
+        if expert:  # the apprentice may have another way
+            raise
         if large:
             return packed(plan, elements, lambda places: True)
     return read(graph, name, title, cases, twins, inputs, steady=steady, edges=edges, saving=True)
