@@ -181,7 +181,9 @@ class MemoryBank:
             The items.
         """
         return self._store.select(
-            "WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR task = ?2) ORDER BY id", kind and kind.value, task
+            "WHERE (:kind IS NULL OR kind = :kind) AND (:task IS NULL OR task = :task) ORDER BY id",
+            kind=kind and kind.value,
+            task=task,
         )
 
     def tasks(self) -> tuple[str, ...]:
@@ -195,7 +197,7 @@ class MemoryBank:
         Args:
             task: Id of the task.
         """
-        return self._store.select("WHERE task = ? AND kind = 'trace' AND feasible ORDER BY latency, id", task)
+        return self._store.select("WHERE task = :task AND kind = 'trace' AND feasible ORDER BY latency, id", task=task)
 
     def children(self, id: int) -> tuple[MemoryItem, ...]:
         """Return the traces refined from the start point `id`, oldest first, also those with another first parent.

@@ -182,7 +182,7 @@ class Store:
         if self._items_generation == self.generation:
             self._items.put(item.id, item)
 
-    def select(self, clause: str, *parameters: object) -> tuple[MemoryItem, ...]:
+    def select(self, clause: str, **parameters: object) -> tuple[MemoryItem, ...]:
         """Return the items that an SQL clause on the table `items` selects."""
         with self.reading():
             return tuple(
