@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from kernel_gym import suites
 from kernel_gym.authors.apprentice import Apprentice, fluent, lower, oracle
@@ -19,6 +20,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.columns import suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES
 from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
 from kernel_gym.authors.apprentice.ascendc.expert.windows import suits_windows
+from kernel_gym.authors.apprentice.frontend.operators.elementwise import _GELU, _GELU_LIMIT
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
 from kernel_gym.authors.apprentice.frontend.plan import (
     Convolution,
@@ -237,6 +239,16 @@ def test_an_expert_computes_mish_without_logarithm_and_passes_what_is_not_a_numb
     # A sum over targets t log t is not a number where t is none; only zeros have to be selected.
     assert fluent(divergence).source.count("AscendC::Select") == 4
     assert oracle(divergence).source.count("AscendC::Select") == 2
+
+
+def test_an_expert_computes_gelu_without_an_error_function() -> None:
+    gelu = suites.find_task("level1/gelu")
+    assert "AscendC::Erf" in fluent(gelu).source
+    assert "AscendC::Erf" not in oracle(gelu).source
+    x = np.linspace(-40, 40, 80_001)
+    power = np.polynomial.Polynomial(_GELU)(np.minimum(x * x, _GELU_LIMIT)) * x
+    exact = torch.nn.functional.gelu(torch.from_numpy(x)).numpy()
+    assert np.abs(x / (1 + np.exp(power)) - exact).max() < 8e-8
 
 
 def test_an_expert_computes_gelu_by_one_exponential() -> None:

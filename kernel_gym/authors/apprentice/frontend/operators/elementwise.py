@@ -110,8 +110,21 @@ def _log1p(plan: PlanBuilder, x: Value) -> Value:
     return apply(plan, "log", apply(plan, "add", x, 1.0))
 
 
+#: GELU is x / (1 + exp(x p(x^2))). The polynomial p, its lowest coefficient first, was fitted so that the error is at
+#: most 6.6e-8; from where x^2 exceeds the limit on, the result is x or 0 to within that.
+_GELU = (-1.59576854, -0.072668298, 6.60532107e-5, 1.10546831e-4, -7.94814931e-6, 2.67566877e-7, -3.62786522e-9)
+_GELU_LIMIT = 31.36
+
+
 @handles("gelu.default")
 def _gelu(plan: PlanBuilder, x: Value, *, approximate: str = "none") -> Value:
+    if plan.expert and approximate == "none":
+        square = apply(plan, "min", apply(plan, "mul", x, x), _GELU_LIMIT)
+        power = apply(plan, "mul", square, _GELU[-1])
+        for coefficient in _GELU[-2:0:-1]:
+            power = apply(plan, "mul", apply(plan, "add", power, coefficient), square)
+        power = apply(plan, "exp", apply(plan, "mul", apply(plan, "add", power, _GELU[0]), x))
+        return apply(plan, "div", x, apply(plan, "add", power, 1.0))
     if approximate == "tanh":
         cube = apply(plan, "mul", apply(plan, "mul", x, x), x)
         inner = apply(plan, "mul", apply(plan, "add", x, apply(plan, "mul", cube, 0.044715)), sqrt(2 / pi))
