@@ -217,20 +217,29 @@ class RowTileWriter(RowWriter):
             places = f"AscendC::DataCopyExtParams{{1, {in_bytes('rows', 'float')}, 0, 0, 0}}"
             self.code.add(f"AscendC::DataCopyPad({local}, {source}, {places}, {{false, 0, 0, 0.0f}});")
             return
-        if not access.flat:
+        gap = "0" if access.kept[-1] == "t.length" else in_bytes(f"({access.kept[-1]} - t.length)", "float")
+        if not access.flat and not access.kept[-1].startswith("t."):
             with self.code.block("for (uint32_t r = 0; r < rows; ++r)"):
                 self.code.add(*self.indices("(row + r)", [access]))
                 self.load(access, f"{local}[r * t.pitch]", "t.length", self.offset(access, "(row + r)", "0"))
             return
-        gap = "0" if access.kept[-1] == "t.length" else in_bytes(f"({access.kept[-1]} - t.length)", "float")
+        if not access.flat:  # one copy brings the rows up to the end of the innermost axis
+            with self.code.block("for (uint32_t r = 0, some = 0; r < rows; r += some)"):
+                self.code.add(*self.indices("(row + r)", [access]))
+                self.code.add(f"some = Min(rows - r, t.{self.nest.kept[-1]} - i{len(self.nest.kept) - 1});")
+                source = f"{access.buffer}Gm[{self.offset(access, '(row + r)', '0')}]"
+                places = f"AscendC::DataCopyExtParams{{{self._rows(gap, 't.gap', 'some')}}}"
+                padding = self.padding(access, "t.length")
+                self.code.add(f"AscendC::DataCopyPad({local}[r * t.pitch], {source}, {places}, {{{padding}}});")
+            return
         source = f"{access.buffer}Gm[{self.offset(access, 'row', '0')}]"
         self.code.add(
             f"const AscendC::DataCopyExtParams {access.label}Rows{{{self._rows(gap, 't.gap')}}};",
             f"AscendC::DataCopyPad({local}, {source}, {access.label}Rows, {{{self.padding(access, 't.length')}}});",
         )
 
-    def _rows(self, source: str, target: str) -> str:
-        return f"static_cast<uint16_t>(rows), {in_bytes('t.length', 'float')}, {source}, {target}, 0"
+    def _rows(self, source: str, target: str, rows: str = "rows") -> str:
+        return f"static_cast<uint16_t>({rows}), {in_bytes('t.length', 'float')}, {source}, {target}, 0"
 
     def _compute(self) -> None:
         add, spell = self.code.add, self.spelling.spell
