@@ -10,12 +10,13 @@ import sympy
 import torch
 from plan_values import plan_outputs
 
-from kernel_gym.authors.apprentice import lower, oracle
+from kernel_gym.authors.apprentice import Unsupported, lower, oracle
 from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.fusion import _labelled
 from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Nest, Plan, Product, Step
 from kernel_gym.authors.apprentice.frontend.sizes import Sizes, c_expression, sized_whole
 from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Inputs
 from kernel_gym.suites import load_suite
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.specs import Case
@@ -74,6 +75,42 @@ def test_an_expert_uses_the_whole_workspace_of_an_npu() -> None:
     """A product that is 36 times as large as all tensors together."""
     task = made("torch.logsumexp(x @ x.t(), dim=0)", public=(5, 9), hidden=(3, 11), timing=(3600, 100))
     assert any("x.shape[0] * x.shape[0]" in buffer.elements for buffer in lower(task, expert=True).buffers)
+
+
+def test_a_number_is_compared_at_a_case_where_all_sizes_differ() -> None:
+    """A scale of 1 / columns is the same at the first hidden case."""
+    forward = "x * (1.0 / x.shape[1])"
+    cases = CaseSizes("rows columns", (4, 16), ((1, 16), (3, 11)), (64, 256))
+    plan = agreeing_plan(TaskDefinition(1, "made", "math", "A task for a plan.", cases, forward, X).task("test"))
+    (stage,) = plan.stages
+    assert "x.shape[1]" in str(stage)
+
+
+PAIRS = "torch.logsumexp(torch.bmm(x[:, :, None], x[:, None, :]), dim=1)"
+
+
+def test_an_expert_computes_a_part_of_the_samples_at_a_time() -> None:
+    """All pairs of the elements of all samples do not fit the workspace, and those of an eighth of the samples do."""
+    task = made(PAIRS, public=(19, 9), hidden=(3, 11), timing=(64, 1024))
+    plan = lower(task, expert=True)
+    assert (plan.rounds, plan.batched) == (8, ("x", "out"))
+    kernel = oracle(task)
+    assert "done += together" in kernel.source
+    with AscendSim() as device:
+        build = device.build(kernel)
+        for case in (task.public, *task.hidden):
+            instance = task.instance(case)
+            values = instance.own_inputs(1)
+            run = device.run(build, Inputs(instance.signature, tuple(tensor.numpy() for tensor in values)))
+            assert run.status == "ok", run.fault
+            np.testing.assert_allclose(run.outputs[0], instance.evaluate(values)[0].numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("forward", [f"{PAIRS}.cumsum(0)", f"{PAIRS} * torch.arange(rows)[:, None]"])
+def test_samples_that_depend_on_each_other_are_computed_together(forward: str) -> None:
+    task = made(forward.replace("rows", "x.shape[0]"), public=(19, 9), hidden=(3, 11), timing=(64, 1024))
+    with pytest.raises(Unsupported, match="does not hold"):
+        lower(task, expert=True)
 
 
 def test_an_iteration_of_reductions_takes_one_stage_each() -> None:

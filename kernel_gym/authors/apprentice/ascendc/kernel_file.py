@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from kernel_gym.authors.apprentice.ascendc.expert.columns import COLUMNS, ColumnTileWriter, suits_columns
@@ -313,25 +314,48 @@ def _writer(
 
 def _host(code: CodeWriter, plan: Plan, parts: list[_Part], spelling: SpellingChoice) -> None:
     with code.function(spelling.spell("launch.entry")):
-        writers = [writer for part in parts for writer in part.writers]
-        used = {writer.names.get(name, name) for writer in writers for name, _ in writer.buffers_used()}
-        text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
-        text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
-        text += " ".join(str(stage) for part in parts for stage in part.stages if isinstance(stage, Taps))
-        for buffer in sorted(plan.buffers, key=lambda item: (item.origin, item.index)):
-            if buffer.origin != "workspace" and (buffer.name in used or f"{buffer.name}.shape" in text):
-                code.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
-        for name, expression in plan.derived:
-            code.add(f"const int64_t {name} = {expression};")
-        _workspace(code, plan, used)
-        joints: list[Joint] = []
-        for part in parts:
-            if part.joint is None:
-                _launch_part(code, part, len(writers))
-            elif part.joint not in joints:
-                joints.append(part.joint)
-                part.joint.launch(code)
+        with _rounds(code, plan) if plan.rounds > 1 else nullcontext():
+            _launches(code, plan, parts)
         code.add("return 0;")
+
+
+@contextmanager
+def _rounds(code: CodeWriter, plan: Plan) -> Iterator[None]:
+    """Write the loop over parts of the samples, for which tensors have a part of their elements."""
+    first = plan.buffer(plan.batched[0])
+    whole = f"args->{first.origin}s[{first.index}].shape[0]"
+    code.add(f"// The workspace holds the results of 1 / {plan.rounds} of the samples.")
+    code.add(f"const int64_t together = ({whole} + {plan.rounds - 1}) / {plan.rounds};")
+    with code.block(f"for (int64_t done = 0; done < {whole}; done += together)"):
+        for name in plan.batched:
+            buffer = plan.buffer(name)
+            elements = " * ".join(["done", *(f"{name}.shape[{axis}]" for axis in range(1, buffer.rank))])
+            code.add(f"KernelTensor {name} = args->{buffer.origin}s[{buffer.index}];")
+            code.add(f"{name}.ptr = ({CTYPES[buffer.dtype]} *){name}.ptr + {elements};")
+            code.add(f"{name}.shape[0] = AtMost(together, {name}.shape[0] - done);")
+        yield
+
+
+def _launches(code: CodeWriter, plan: Plan, parts: list[_Part]) -> None:
+    writers = [writer for part in parts for writer in part.writers]
+    used = {writer.names.get(name, name) for writer in writers for name, _ in writer.buffers_used()}
+    text = " ".join([value for writer in writers for _, value in writer.fields()] + [e for _, e in plan.derived])
+    text += " ".join(b.elements for b in plan.buffers) + " ".join(str(part.pieces) for part in parts)
+    text += " ".join(str(stage) for part in parts for stage in part.stages if isinstance(stage, Taps))
+    for buffer in sorted(plan.buffers, key=lambda item: (item.origin, item.index)):
+        given = buffer.origin != "workspace" and buffer.name not in plan.batched
+        if given and (buffer.name in used or f"{buffer.name}.shape" in text):
+            code.add(f"const KernelTensor &{buffer.name} = args->{buffer.origin}s[{buffer.index}];")
+    for name, expression in plan.derived:
+        code.add(f"const int64_t {name} = {expression};")
+    _workspace(code, plan, used)
+    joints: list[Joint] = []
+    for part in parts:
+        if part.joint is None:
+            _launch_part(code, part, len(writers))
+        elif part.joint not in joints:
+            joints.append(part.joint)
+            part.joint.launch(code)
 
 
 def _launch_part(code: CodeWriter, part: _Part, total: int) -> None:

@@ -10,6 +10,8 @@ from functools import lru_cache, partial
 from math import gcd
 from typing import Any
 
+import torch
+
 from kernel_gym import activity
 from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.identifiers import task_identifier
@@ -71,7 +73,8 @@ def _read(task: Task, expert: bool) -> Plan | str:
         layers = not steady and bool(RECURRENT.search(task.source)) and _steps_vary(task)
         graph, twins = task.instance(task.public).graph(layers=layers), _twins(task, layers=layers)
         options: dict[str, Any] = {"steady": steady, "edges": _edges(task, len(names))}
-        plan = read(graph, name, _title(task), shapes, twins, names, expert=expert, **options)
+        samples = partial(_samples, task)
+        plan = read(graph, name, _title(task), shapes, twins, names, expert=expert, samples=samples, **options)
     except Unsupported as error:
         return str(error)
     except TaskError as error:
@@ -104,6 +107,24 @@ def _steps(graph: Graph) -> list[int]:
     layers = [call for call in graph.calls if call.operator in RECURRENT_LAYERS]
     first = [(shapes[source], call) for call in layers if (source := call.arguments[0]) in shapes]
     return [shape[1 if call.arguments[-1] else 0] for shape, call in first]
+
+
+def _samples(task: Task) -> tuple[int, ...]:
+    """Return the inputs, by place, whose first dimension counts samples that do not depend on each other.
+
+    It is tried at the public case: among other samples and in another place, each has to give the same result.
+    """
+    instance, last = task.instance(task.public), task.instance(task.timing).signature
+    count = next(iter(instance.signature.outputs[0].shape), 1)
+    inputs = [(place, spec) for place, spec in enumerate(instance.signature.inputs) if spec.origin == "argument"]
+    places = tuple(place for place, spec in inputs if spec.shape[:1] == (count,))
+    tensors = [*(last.inputs[place] for place in places), *last.outputs]
+    if count < 2 or len({spec.shape[:1] for spec in tensors}) > 1 or not places:
+        return ()
+    values, others, half = instance.own_inputs(0), instance.own_inputs(1), count // 2
+    mixed = [torch.cat((values[i][-half:], others[i][half:])) if i in places else v for i, v in enumerate(values)]
+    pairs = zip(*(instance.evaluate(tensors, torch.float64) for tensors in (values, mixed)), strict=True)
+    return places if all(torch.allclose(result[-half:], moved[:half]) for result, moved in pairs) else ()
 
 
 def _reduces_rows(plan: Plan) -> bool:
@@ -141,9 +162,14 @@ def _shapes(task: Task, case: Case) -> Shapes:
 
 
 def _twins(task: Task, *, layers: bool = False) -> list[Callable[[], Graph]]:
-    """Return what exports the module at the other cases: the hidden ones, at which most sizes differ, come first."""
-    graphs = (partial(task.instance(case).graph, layers=layers) for case in (*task.hidden, task.timing))
-    return [lru_cache(maxsize=1)(graph) for graph in graphs]
+    """Return what exports the module at the other cases, beginning with the one at which most sizes differ.
+
+    The timing case, at which all should, comes last.
+    """
+    others = (*task.hidden, task.timing)
+    first = min(others, key=lambda case: len(set(case.sizes) & set(task.public.sizes)))
+    cases = (first, *(case for case in others if case != first or case == task.timing))
+    return [lru_cache(maxsize=1)(partial(task.instance(case).graph, layers=layers)) for case in cases]
 
 
 def _title(task: Task) -> str:

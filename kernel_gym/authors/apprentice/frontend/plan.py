@@ -430,6 +430,9 @@ class Plan:
     stages: tuple[Stage, ...]
     #: The same plan with a launch for every operator of the graph; None if fusion changes nothing.
     unfused: Plan | None = None
+    #: How many times the host does all stages, each time for a part of the samples, and the buffers that have samples.
+    rounds: int = 1
+    batched: tuple[str, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer with this name."""

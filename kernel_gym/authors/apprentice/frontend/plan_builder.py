@@ -85,6 +85,7 @@ class PlanBuilder:
     _inputs: dict[str, Tensor] = field(default_factory=dict)
     _extents: dict[str, Size] = field(default_factory=dict)
     _origin: dict[str, str] = field(default_factory=dict)
+    _parts: list[dict[str, int]] = field(default_factory=list)
 
     def input(self, name: str, index: int, extents: tuple[int, ...], dtype: str) -> Tensor:
         """Declare an input. A dimension that is 1 at every case is broadcast, so it becomes a literal 1."""
@@ -140,21 +141,35 @@ class PlanBuilder:
         parts = [name for name, origin in self._origin.items() if origin == "workspace" and name not in self.moved]
         return self.holds([[name] for name in parts])
 
-    def holds(self, places: Sequence[Sequence[str]], factor: int = WORKSPACE_FACTOR) -> bool:
+    def holds(
+        self,
+        places: Sequence[Sequence[str]],
+        factor: int = WORKSPACE_FACTOR,
+        rounds: int = 1,
+        batched: Sequence[str] = (),
+    ) -> bool:
         """Return whether the workspace holds places at every case, each as large as the largest part that uses it.
 
-        `factor` is how many times the bytes of all tensors it has.
+        `factor` is how many times the bytes of all tensors it has. With `rounds`, the places hold the results of a part
+        of the samples, which the first dimension of the inputs in `batched` counts.
         """
         others = [name for name, origin in self._origin.items() if origin != "workspace"]
         # The least bytes of an element. The apprentice plans with two, whatever the type.
         floats = all(buffer.dtype == "float32" for buffer in self.buffers)
         width = 4 if floats and (self.expert or factor == NPU_FACTOR) else 2
+        cut = {f"{name}.shape[0]" for name in batched}
         for at in self.dimensions_at:
-            need = sum(max(self.sizes.value_at(self._extents[name], at) for name in names) for names in places)
+            part = at if rounds == 1 else self._kept({n: -(-e // rounds) if n in cut else e for n, e in at.items()})
+            need = sum(max(self.sizes.value_at(self._extents[name], part) for name in names) for names in places)
             given = sum(self.sizes.value_at(self._extents[name], at) for name in others)
             if 4 * need + 1024 * len(places) > WORKSPACE_BYTES + factor * width * given:
                 return False
         return True
+
+    def _kept(self, shapes: dict[str, int]) -> dict[str, int]:
+        """Return shapes that live as long as the builder."""
+        self._parts.append(shapes)
+        return shapes
 
     def _declare(self, name: str, dtype: str, origin: str, index: int, shape: tuple[Size, ...]) -> None:
         self._extents[name], self._origin[name] = product(shape), origin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
@@ -56,6 +57,8 @@ LARGE = 60
 
 #: A product that takes more vectors than this is always computed on the cube unit.
 HEAVY = 200_000
+#: How many times an expert's kernel may do its stages, each time for a part of the samples.
+ROUNDS = (2, 4, 8, 16, 32)
 #: Operators whose second argument is a shape.
 VIEWS = frozenset(f"aten.{name}.default" for name in ("view", "reshape", "_unsafe_view", "expand"))
 #: A graph with more reductions than this is cut between them.
@@ -94,6 +97,7 @@ def read(
     expert: bool = False,
     compact: bool = False,
     saving: bool = False,
+    samples: Callable[[], Sequence[int]] = tuple,
 ) -> Plan:
     """Return the plan of a module.
 
@@ -110,6 +114,7 @@ def read(
         expert: True for stages that the apprentice does not know.
         compact: True to copy the results of a convolution by taps, so that reductions do not read them row by row.
         saving: True to read results that are in memory instead of what they were computed from, and to pack snugly.
+        samples: Returns the places of the inputs whose first dimension counts samples that are computed alone.
 
     Returns:
         The plan.
@@ -155,11 +160,22 @@ def read(
     try:
         return packed(plan, elements, partial(builder.holds, factor=NPU_FACTOR), snug=saving)
     except Unsupported:
-        if expert:  # the apprentice may have another way
-            raise
+        if expert:
+            return _in_rounds(plan, builder, samples())
         if large:
             return packed(plan, elements, lambda places: True)
     return read(graph, name, title, cases, twins, inputs, steady=steady, edges=edges, saving=True)
+
+
+def _in_rounds(plan: Plan, builder: PlanBuilder, samples: Sequence[int]) -> Plan:
+    """Return a plan that computes a part of the samples at a time, so that the workspace holds their results."""
+    inputs = [b.name for b in plan.buffers if b.origin == "input" and b.index in samples]
+    batched = (*inputs, *(buffer.name for buffer in plan.buffers if buffer.origin == "output"))
+    for rounds in ROUNDS if inputs else ():
+        holds = partial(builder.holds, factor=NPU_FACTOR, rounds=rounds, batched=batched)
+        with suppress(Unsupported):
+            return replace(packed(plan, builder.largest_elements(), holds), rounds=rounds, batched=batched)
+    raise Unsupported("Unsupported: the workspace does not hold all results of an expert")
 
 
 def _widened(graph: Graph) -> set[str]:
