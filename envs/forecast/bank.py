@@ -14,6 +14,7 @@ from kernel_gym.authors.apprentice.ascendc.schedule import Schedule
 from kernel_gym.envs.forecast.descriptions import Descriptions
 from kernel_gym.envs.forecast.items import KINDS, Items, Numbers, Places
 from kernel_gym.envs.forecast.variants import ForecastItem, Variant
+from kernel_gym.envs.observation import HALF_USES
 from kernel_gym.envs.pool import STRATA, Candidate, Child, Composition
 from kernel_gym.memory.bank import RECENT_WEIGHT
 from kernel_gym.memory.item import Kind, MemoryItem, Outcomes, Stage
@@ -47,6 +48,8 @@ class ForecastBank:
         self._stage = np.full(len(self._place_of), -1)
         #: By id: uses, total and moving average of rewards, by stage each; then when the item joined.
         self.record_of = np.zeros((len(self._place_of), 7))
+        #: By id: origin, age (left out), uses, mean and recent, as the observation has them.
+        self.observed = np.zeros((len(self._place_of), 9), np.float32)
         self.fastest = np.full(self.items.task_count, np.inf)
         self._remember_initial()
         self._ids: dict[Hashable, int] = {}
@@ -61,9 +64,11 @@ class ForecastBank:
         initial = self.items.initial
         for id, records in initial.records.items():
             for stage, uses, total, recent in records:
-                self.record_of[id - 1, STAGES.index(stage) : 6 : 2] = uses, total, recent
+                self._set_record(id - 1, STAGES.index(stage), uses, total, recent)
         for row, item in enumerate(initial.items, self.items.seed_size):
-            self._stage[row] = -1 if item.stage is None else STAGES.index(item.stage)
+            if item.stage is not None:
+                self._stage[row] = STAGES.index(item.stage)
+                self.observed[row, self._stage[row]] = 1.0
             self.record_of[row, 6] = item.born
             if item.kind is Kind.TRACE and item.verdict is not None and item.verdict.latency_us is not None:
                 task = self.items.of_task[row]
@@ -100,12 +105,14 @@ class ForecastBank:
         """Add an item that is not there yet, at this place; return its id. `variant` is the kernel of a trace."""
         if self.size == len(self._place_of):
             self._place_of, self._stage = _longer(self._place_of), _longer(self._stage)
-            self.record_of = _longer(self.record_of)
+            self.record_of, self.observed = _longer(self.record_of), _longer(self.observed)
         id = self.size + 1
         self._in_order &= place == self.size
-        self._place_of[self.size], self._stage[self.size] = place, STAGES.index(stage)
-        self.record_of[self.size] = 0.0
+        code = STAGES.index(stage)
+        self._place_of[self.size], self._stage[self.size] = place, code
+        self.record_of[self.size] = self.observed[self.size] = 0.0
         self.record_of[self.size, 6] = self.attempts
+        self.observed[self.size, code] = 1.0
         self.size, self._ids[key] = id, id
         if variant is not None:
             self._variants[id] = variant
@@ -128,11 +135,15 @@ class ForecastBank:
 
     def record(self, stage: Stage, ids: Iterable[int], reward: float) -> None:
         """Record the reward of an attempt in `stage` that was shown these items."""
-        code, records = STAGES.index(stage), self.record_of
+        code = STAGES.index(stage)
         for id in dict.fromkeys(ids):
-            records[id - 1, code] += 1
-            records[id - 1, 2 + code] += reward
-            records[id - 1, 4 + code] += RECENT_WEIGHT * (reward - records[id - 1, 4 + code])
+            uses, total, recent = self.record_of[id - 1, code:6:2].tolist()
+            self._set_record(id - 1, code, uses + 1, total + reward, recent + RECENT_WEIGHT * (reward - recent))
+
+    def _set_record(self, row: int, code: int, uses: float, total: float, recent: float) -> None:
+        self.record_of[row, code:6:2] = uses, total, recent
+        mean = total / max(uses, 1)
+        self.observed[row, 3 + code :: 2] = uses / (uses + HALF_USES), _clipped(mean), _clipped(recent)
 
     # Reading
 
@@ -226,6 +237,10 @@ class ForecastBank:
         flags = np.zeros(count, np.bool_)
         flags[: self.items.seed_size] = self.items.kind[: self.items.seed_size] == 3
         return flags
+
+
+def _clipped(number: float) -> float:
+    return min(max(number, -1.0), 1.0)
 
 
 def _prefer(keys: Places, preferred: Places, count: int) -> None:

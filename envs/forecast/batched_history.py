@@ -19,6 +19,8 @@ class BatchedHistory:
     def __init__(self) -> None:
         self.kernel_words = self.failure_words = np.zeros(0, np.uint64)
         self.failures, self.outcomes = Counter[int](), Counter[str]()
+        #: The share of the failures that are of each kind; the last place stays empty.
+        self.failure_shares = np.zeros(1)
 
     def add(self, items: Items, verdict: Verdict, traces: Sequence[int]) -> None:
         """Count an attempt; `traces` has the place of its trace, if that joined the memory."""
@@ -28,19 +30,18 @@ class BatchedHistory:
         if not verdict.feasible:
             self.failure_words = _union(self.failure_words, items.message_words(verdict.feedback))
             self.failures[items.failure_number(verdict)] += 1
+            counts = np.zeros(2 + max(self.failures))
+            counts[list(self.failures)] = list(self.failures.values())
+            self.failure_shares = counts / self.failures.total()
 
 
 def repeated(histories: Sequence[BatchedHistory], codes: NDArray[np.int64]) -> Numbers:
     """Return the share of each history's failures that are of each of these kinds; -1 is no failure."""
-    if not any(history.failures for history in histories):
-        return np.zeros(codes.shape)
-    counts = np.zeros((len(histories), 2 + max((max(h.failures, default=0) for h in histories), default=0)))
-    for row, history in zip(counts, histories, strict=True):
-        for code, count in history.failures.items():
-            row[code] = count
-    totals = np.maximum(1.0, counts.sum(axis=1, keepdims=True))
-    known = np.where(codes < counts.shape[1] - 1, codes, -1)  # the last column stays empty
-    shares_of_failures: Numbers = (counts / totals)[np.arange(len(counts))[:, None], known]
+    shares = np.zeros((len(histories), max(len(history.failure_shares) for history in histories)))
+    for row, history in zip(shares, histories, strict=True):
+        row[: len(history.failure_shares)] = history.failure_shares
+    known = np.where(codes < shares.shape[1] - 1, codes, -1)
+    shares_of_failures: Numbers = shares[np.arange(len(shares))[:, None], known]
     return shares_of_failures
 
 
@@ -49,33 +50,6 @@ def _union(one: Bits, other: Bits) -> Bits:
     union = longer.copy()
     union[: len(shorter)] |= shorter
     return union
-
-
-def aligned(rows: Sequence[Bits]) -> Bits:
-    """Return bits of different lengths as the rows of a new array."""
-    if len(rows) == 1:
-        return rows[0][None].copy()
-    aligned = np.zeros((len(rows), max(map(len, rows), default=0)), np.uint64)
-    for row, bits in zip(aligned, rows, strict=True):
-        row[: len(bits)] = bits
-    return aligned
-
-
-def word_shares(wholes: Bits, parts: Bits) -> Numbers:
-    """Return the share of each whole that is in each of its parts, whose axes are wholes, parts and bits."""
-    width = min(wholes.shape[1], parts.shape[-1])
-    if not width:
-        return np.zeros(parts.shape[:-1])
-    count = np.maximum(1, bit_count(wholes))
-    common = bit_count(wholes[:, None, :width] & parts[..., :width])
-    shares_of_wholes: Numbers = common / count[:, None]
-    return shares_of_wholes
-
-
-def share_of(whole: Any, part: Any) -> Numbers:
-    """Return the share of `whole` that is in `part`, both as bits along the last axis; 0 if `whole` is empty."""
-    share: Numbers = bit_count(whole & part) / np.maximum(bit_count(whole), 1)
-    return share
 
 
 def bit_count(bits: Any) -> Any:

@@ -8,23 +8,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernel_gym.envs.forecast.bank import STAGES, ForecastBank, Pool
-from kernel_gym.envs.forecast.batched_history import (
-    BatchedHistory,
-    aligned,
-    bit_count,
-    repeated,
-    share_of,
-    word_shares,
-)
-from kernel_gym.envs.forecast.items import SCALE, Items, Numbers, Places
-from kernel_gym.envs.observation import HALF_AGE, HALF_USES, VERDICTS, Layout, Vector, shares
+from kernel_gym.envs.forecast.bank import ForecastBank, Pool
+from kernel_gym.envs.forecast.batched_history import BatchedHistory, bit_count, repeated
+from kernel_gym.envs.forecast.items import SCALE, WORDS, Bits, Items, Numbers, Places
+from kernel_gym.envs.observation import HALF_AGE, VERDICTS, Layout, Vector, shares
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
 from kernel_gym.suites.definitions import CATEGORIES
 from kernel_gym.verdict import Verdict
 
-_STAGE_CODES = np.arange(len(STAGES))
+#: Rows of an episode's sets: words that the picks show; what they lack of the task's operators and of the words of its
+#: failures; words of its kernels.
+_SHOWN, _OPEN, _UNNAMED, _KERNEL = range(4)
 
 
 class Episodes(Protocol):
@@ -59,15 +54,15 @@ class BatchedObservations:
         self._episodes, self._items = episodes, items
         self.layout = Layout(options.slots, version=options.layout)
         self._columns, self._globals = self.layout.candidate_columns, self.layout.global_columns
+        self._first_measured = _first(self._columns["origin"])
         names = (task.category if task.category in CATEGORIES else "other" for task in items.tasks)
         self._category = np.array([CATEGORIES.index(name) for name in names])
         self.all = np.zeros((count, self.layout.size), np.float32)
         self._divide()
         #: The candidates' places in `Items`, -1 where there is none.
         self.places = np.full((count, options.slots), -1)
-        #: The words that the picks show, and the operators of the task that they lack.
-        self._words: list[Any] = [None] * count
-        self._open = np.zeros((count, items.task_operators.shape[1]), np.uint64)
+        #: Sets of operators and words, as `Items.bits` has them; rows as named above.
+        self._sets = np.zeros((count, 4, 0), np.uint64)
 
     def _divide(self) -> None:
         slots, width = self.layout.slots, self.layout.candidate_width
@@ -84,18 +79,14 @@ class BatchedObservations:
     def describe_pools(self, bank: ForecastBank, index: Places) -> list[Pool]:
         """Describe the pools of these episodes, which are on one bank, before anything is picked; return them."""
         episodes, items, every = self._episodes, self._items, self._episodes.every(index)
-        self._open[every] = items.task_operators[episodes.task[every]]
-        for i in index.tolist():
-            self._words[i] = None
         ids = episodes.pool[every]
         self.places[every] = places = bank.places(ids)
         similarity = -items.distance[episodes.query[every][:, None], places] / SCALE
         records, stage = bank.record_of[ids - 1], bank.stage(ids)
         rows = self._described(every, places)
         rows[..., self._columns["similarity"]] = _clipped(similarity)
-        self._measured(bank, places, stage, records, rows)
-        if self.layout.version > 1:
-            self._describe_more(index, places, rows)
+        self._measured(bank, places, ids, records, rows)
+        self._compare(index, places, rows)
         rows[places < 0] = 0.0
         self.rows[every] = rows
         return self._pools(bank, index, places, ids, stage, similarity, records)
@@ -130,53 +121,58 @@ class BatchedObservations:
             rows[starting, :, columns["kind.start"]] = 1.0
         rows[..., columns["same_task"]] = items.of_task[places] == task
         rows[..., columns["same_category"]] = items.category[places] == items.task_category[task]
-        share = share_of(items.task_operators[task], items.operators[places])
-        rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = share
         return rows
 
-    def _measured(self, bank: ForecastBank, places: Places, stage: Places, records: Numbers, rows: Vector) -> None:
+    def _measured(self, bank: ForecastBank, places: Places, ids: Places, records: Numbers, rows: Vector) -> None:
         """Fill in the features that come from the bank."""
         columns, items = self._columns, self._items
         relative = np.minimum(1.0, bank.fastest[items.of_task[places]] / items.latency[places])
         rows[..., columns["relative_latency"]] = np.where(np.isnan(relative), 0.0, relative)
+        rows[..., self._first_measured : self._first_measured + 9] = bank.observed[ids - 1]
         age = np.maximum(0, bank.attempts - records[..., 6])
         rows[..., columns["age"]] = age / (age + HALF_AGE)
-        uses = records[..., 0:2]
-        rows[..., columns["origin"]] = stage[..., None] == _STAGE_CODES
-        rows[..., columns["uses"]] = uses / (uses + HALF_USES)
-        rows[..., columns["mean"]] = _clipped(records[..., 2:4] / np.maximum(uses, 1))
-        rows[..., columns["recent"]] = _clipped(records[..., 4:6])
 
-    def _describe_more(self, index: Places, places: Places, rows: Vector) -> None:
-        """Fill in the features of version 2."""
-        columns, items = self._columns, self._items
-        histories, words = [self._episodes.histories[i] for i in index.tolist()], items.known_words[places]
-        rows[..., columns["covered"]] = word_shares(aligned([history.kernel_words for history in histories]), words)
-        named = word_shares(aligned([history.failure_words for history in histories]), words)
-        rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
-        rows[..., columns["repeated"]] = repeated(histories, items.failure[places])
+    def _compare(self, index: Places, places: Places, rows: Vector) -> None:
+        """Fill in the features that compare candidates with the task and with its attempts."""
+        columns, items, histories = self._columns, self._items, [self._episodes.histories[i] for i in index.tolist()]
+        near = items.known_bits[places]
+        sets = np.zeros((len(index), 4, near.shape[-1]), np.uint64)
+        sets[:, _OPEN, :WORDS] = items.task_operators[self._episodes.task[index]]
+        for some, history in zip(sets, histories, strict=True):
+            some[_UNNAMED, WORDS : WORDS + len(history.failure_words)] = history.failure_words
+            some[_KERNEL, WORDS : WORDS + len(history.kernel_words)] = history.kernel_words
+        self._keep(self._episodes.every(index), sets)
+        of_task, named, covered = np.moveaxis(_shares(sets[:, _OPEN:], near), 1, 0)
+        rows[..., columns["operators"]] = rows[..., columns["uncovered"]] = of_task
+        if self.layout.version > 1:
+            rows[..., columns["covered"]] = covered
+            rows[..., columns["named"]] = rows[..., columns["unnamed"]] = named
+            rows[..., columns["repeated"]] = repeated(histories, items.failure[places])
+
+    def _keep(self, every: Any, sets: Bits) -> None:
+        """Keep the sets of some episodes; words that became known since make all of them wider."""
+        if sets.shape[-1] != self._sets.shape[-1]:
+            before, self._sets = self._sets, np.zeros((*self._sets.shape[:2], sets.shape[-1]), np.uint64)
+            self._sets[..., : before.shape[-1]] = before
+        self._sets[every] = sets
 
     def mark(self, who: Places, slots: Places) -> None:
         """Bring the features that depend on the picks up to date. Those of empty slots are 0, as for an empty item."""
         every = self._episodes.every(who)
         items, columns, places, rows = self._items, self._columns, self.places[every], self.rows
-        taken = self.places[who, slots]
-        known = items.known_words
-        words = known[taken]
-        for n, i in enumerate(who.tolist()):
-            if self._words[i] is not None:
-                words[n, : len(self._words[i])] |= self._words[i]
-            self._words[i] = words[n]
-        self._open[every] &= ~items.operators[taken]
-        near = known[places]
+        near = items.bits[:, : self._sets.shape[-1]][places]
+        taken = near[np.arange(len(who)), slots]
+        sets = self._sets[every]
+        sets[:, _SHOWN, WORDS:] |= taken[:, WORDS:]
+        sets[:, _OPEN : _UNNAMED + 1] &= ~taken[:, None]
+        self._sets[every] = sets
+        common = bit_count(near[:, None] & sets[:, : _UNNAMED + 1, None])
+        lacking = common[:, _OPEN:] / np.maximum(bit_count(sets[:, _OPEN : _UNNAMED + 1]), 1)[..., None]
         rows[who, slots, columns["picked"]] = 1.0
-        rows[every, :, columns["overlap"]] = bit_count(near & words[:, None]) / np.maximum(items.word_count[places], 1)
-        rows[every, :, columns["uncovered"]] = share_of(self._open[every][:, None], items.operators[places])
+        rows[every, :, columns["overlap"]] = common[:, _SHOWN] / np.maximum(items.word_count[places], 1)
+        rows[every, :, columns["uncovered"]] = lacking[:, 0]
         if self.layout.version > 1:
-            unnamed = aligned([self._episodes.histories[i].failure_words for i in who.tolist()])
-            width = min(unnamed.shape[1], words.shape[1])
-            unnamed[:, :width] &= ~words[:, :width]
-            rows[every, :, columns["unnamed"]] = word_shares(unnamed, near)
+            rows[every, :, columns["unnamed"]] = lacking[:, 1]
 
     def show_drafts(self, i: int, count: int) -> None:
         """Describe so many drafts of an episode, in place of its candidates."""
@@ -218,6 +214,12 @@ class BatchedObservations:
         episodes = self._episodes
         share: Numbers = (episodes.picks_left[index] + episodes.start_due[index]) / (episodes.options.picks + 1)
         return share
+
+
+def _shares(wholes: Bits, parts: Bits) -> Numbers:
+    """Return the share of each episode's sets that is in each of its candidates: episodes, sets, candidates."""
+    share: Numbers = bit_count(parts[:, None] & wholes[:, :, None]) / np.maximum(bit_count(wholes), 1)[..., None]
+    return share
 
 
 def _clipped(numbers: Numbers) -> Numbers:

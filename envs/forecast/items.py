@@ -33,6 +33,8 @@ ROOM, QUERIES = 1024, 64
 TOGETHER = 512
 #: Bits for the ATen operators of all tasks.
 OPERATORS = 512
+#: The column at which words begin.
+WORDS = OPERATORS // 64
 #: Similarities are kept as whole numbers of this size, as the bank's index rounds them.
 SCALE = 1e6
 #: The version of the observation that has all features; columns of version 1 have the same numbers.
@@ -78,7 +80,7 @@ class Items:
         self._item_category = np.where([bool(task.category) for task in self.tasks], self.task_category, -1)
         #: By task; -1 until the task is first worked on.
         self.task_query = np.full(len(self.tasks), -1)
-        self.task_operators = np.zeros((len(self.tasks), OPERATORS // 64), np.uint64)
+        self.task_operators = np.zeros((len(self.tasks), WORDS), np.uint64)
         self.embedding = np.zeros((len(self.tasks), EMBEDDING), np.float32)
         self._ranked = np.zeros((len(self.tasks), len(descriptions.others)), np.int64)
 
@@ -99,8 +101,8 @@ class Items:
             np.zeros((room, idioms), np.bool_) for _ in SIGHTS
         )
         self.shows, self.pages = np.zeros((room, moves), np.bool_), np.zeros((room, pages), np.bool_)
-        self.operators = np.zeros((room, OPERATORS // 64), np.uint64)
-        self.words, self.word_count = np.zeros((room, 16), np.uint64), np.zeros(room, np.int64)
+        #: The operators of each item's task and, after `WORDS` columns, its words.
+        self.bits, self.word_count = np.zeros((room, WORDS + 16), np.uint64), np.zeros(room, np.int64)
         # In double precision, so that products do not depend on how many are computed together.
         self.vectors = np.zeros((room, self.descriptions.embedder.dimension))
         #: Rows of the observation as far as they depend on the item alone.
@@ -122,7 +124,7 @@ class Items:
             self.kind[rows] = [KINDS.index(item.kind) for item in some]
             self.of_task[rows] = [self._numbers[item.task] for item in some]
             self.category[rows] = [self._category(item.category) if item.category else -1 for item in some]
-            self.operators[rows] = [self._bits(item.operators) for item in some]
+            self.bits[rows, :WORDS] = [self._bits(item.operators) for item in some]
             self._judge(rows, [item.verdict for item in some if item.verdict is not None])
             self._add_rows(rows, some, self.descriptions.describe_memories(some))
 
@@ -154,7 +156,7 @@ class Items:
         tasks = [self._numbers[variant.texts.task.id] for variant in variants]
         self.kind[rows] = [KINDS.index(kind) for kind, _ in items]
         self.of_task[rows] = tasks
-        self.category[rows], self.operators[rows] = self._item_category[tasks], self.task_operators[tasks]
+        self.category[rows], self.bits[rows, :WORDS] = self._item_category[tasks], self.task_operators[tasks]
         self._judge(rows, [variant.verdict for variant in variants])
         return self._add_rows(rows, variants, self.descriptions.describe_variants(items))
 
@@ -223,20 +225,25 @@ class Items:
         return self._message_words[message]
 
     def _set_words(self, rows: list[int], counts: NDArray[np.int16]) -> None:
-        width = -(-counts.shape[1] // 64)
-        if width > self.words.shape[1]:
-            wider = np.zeros((len(self.words), 2 * width), np.uint64)
-            wider[:, : self.words.shape[1]] = self.words
-            self.words = wider
-        flags = np.zeros((len(rows), 64 * self.words.shape[1]), np.bool_)
+        width = WORDS - (-counts.shape[1] // 64)
+        if width > self.bits.shape[1]:
+            wider = np.zeros((len(self.bits), 2 * width), np.uint64)
+            wider[:, : self.bits.shape[1]] = self.bits
+            self.bits = wider
+        flags = np.zeros((len(rows), 64 * (self.bits.shape[1] - WORDS)), np.bool_)
         flags[:, : counts.shape[1]] = (counts > 0) & self.descriptions.telling[: counts.shape[1]]
-        self.words[rows] = np.packbits(flags, axis=1).view(np.uint64)
+        self.bits[rows, WORDS:] = np.packbits(flags, axis=1).view(np.uint64)
         self.word_count[rows] = flags.sum(axis=1)
+
+    @property
+    def known_bits(self) -> Bits:
+        """The operators and words of each item as bits, as far as there are words; a view."""
+        return self.bits[:, : WORDS - (-len(self.descriptions.reader.vocabulary) // 64)]
 
     @property
     def known_words(self) -> Bits:
         """The words of each item as bits, as far as there are words; a view."""
-        return self.words[:, : -(-len(self.descriptions.reader.vocabulary) // 64)]
+        return self.known_bits[:, WORDS:]
 
     def _bits(self, operators: Sequence[str]) -> Bits:
         flags = np.zeros(OPERATORS, np.bool_)
@@ -304,7 +311,7 @@ class Items:
 _COLUMNS = (
     *("objects", "kind", "of_task", "category", "latency", "length", "feasible", "compiled", "judged", *SIGHTS),
     *("mismatch", "coded"),
-    *("shows", "pages", "operators", "words", "word_count", "vectors", "features", "failure"),
+    *("shows", "pages", "bits", "word_count", "vectors", "features", "failure"),
 )
 
 
