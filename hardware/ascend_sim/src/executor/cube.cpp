@@ -25,28 +25,31 @@ uint64_t right_place(uint64_t p, uint64_t j, uint64_t n, uint64_t per_row, uint6
     return (p / per_row * divide_up(n, fractal_rows) + j / fractal_rows) * fractal_bytes + j % fractal_rows * 32 +
            p % per_row * element;
 }
-// Reads a matrix out of its fractals; place(row, column) is the offset of an element. An element size of 0 means packed
-// elements: two in a byte, 64 columns in a row of 32 bytes. They are unpacked to one byte each.
+// Reads a matrix out of its fractals; place(row, column) is the offset of an element, and `run` columns from a multiple
+// of it on lie side by side. An element size of 0 means packed elements: two in a byte, 64 columns in a row of 32 bytes.
+// They are unpacked to one byte each.
 template <class Place>
 Matrix from_fractals(LocalMemory &memory, const Bytes &range, uint64_t rows, uint64_t columns, uint32_t element,
-                     Place place) {
+                     uint64_t run, Place place) {
     const uint8_t *data = memory.data(range.begin, range.end), *valid = memory.valid(range.begin, range.end);
     Matrix matrix;
     matrix.rows = rows;
     matrix.columns = columns;
     matrix.data.resize(rows * columns * std::max(1u, element));
     matrix.valid.resize(matrix.data.size());
-    for (uint64_t row = 0; row < rows; ++row) {
+    for (uint64_t row = 0; row < rows && element == 0; ++row) {
         for (uint64_t column = 0; column < columns; ++column) {
-            if (element == 0) {
-                const uint64_t pair = place(row, column / 64 * 64) + column % 64 / 2, to = row * columns + column;
-                matrix.data[to] = static_cast<uint8_t>(((data[pair] >> column % 2 * 4 & 15) ^ 8) - 8);
-                matrix.valid[to] = valid[pair];
-                continue;
-            }
+            const uint64_t pair = place(row, column / 64 * 64) + column % 64 / 2, to = row * columns + column;
+            matrix.data[to] = static_cast<uint8_t>(((data[pair] >> column % 2 * 4 & 15) ^ 8) - 8);
+            matrix.valid[to] = valid[pair];
+        }
+    }
+    for (uint64_t row = 0; row < rows && element; ++row) {
+        for (uint64_t column = 0; column < columns; column += run) {
             const uint64_t to = (row * columns + column) * element, from = place(row, column);
-            std::memcpy(&matrix.data[to], data + from, element);
-            std::memcpy(&matrix.valid[to], valid + from, element);
+            const uint64_t bytes = std::min(run, columns - column) * element;
+            std::memcpy(&matrix.data[to], data + from, bytes);
+            std::memcpy(&matrix.valid[to], valid + from, bytes);
         }
     }
     return matrix;
@@ -157,25 +160,27 @@ void Executor::mmad(asc_local c, asc_local a, asc_local b, asc_local bias, uint3
 
     work(static_cast<uint64_t>(shape.m) * shape.n * shape.k / 4);
     Product product(shape.m, shape.n, shape.k, packed ? uint32_t{ASC_I8} : dtype);
-    product.load_a(from_fractals(core.memory(ASC_L0A), left, shape.m, shape.k, packed ? 0 : element,
+    product.load_a(from_fractals(core.memory(ASC_L0A), left, shape.m, shape.k, packed ? 0 : element, per_row,
                                  [&](uint64_t i, uint64_t p) { return left_place(i, p, shape.k, per_row, element); }),
                    false);
-    product.load_b(from_fractals(core.memory(ASC_L0B), right, shape.n, shape.k, packed ? 0 : element,
+    product.load_b(from_fractals(core.memory(ASC_L0B), right, shape.n, shape.k, packed ? 0 : element, per_row,
                                  [&](uint64_t j, uint64_t p) { return right_place(p, j, shape.n, per_row, element); }),
                    true);
     const auto place = [&](uint64_t i, uint64_t j) { return result_place(i, j, rows); };
     if (shape.with_bias)
-        product.start_from(
-            from_fractals(core.memory(ASC_BT), added, shape.m, shape.n, 4, [](uint64_t, uint64_t j) { return j * 4; }));
-    else if (!shape.from_zero) product.start_from(from_fractals(core.memory(ASC_L0C), to, shape.m, shape.n, 4, place));
+        product.start_from(from_fractals(core.memory(ASC_BT), added, shape.m, shape.n, 4, shape.n,
+                                         [](uint64_t, uint64_t j) { return j * 4; }));
+    else if (!shape.from_zero)
+        product.start_from(from_fractals(core.memory(ASC_L0C), to, shape.m, shape.n, 4, 16, place));
     product.multiply();
     uint8_t *data = core.memory(ASC_L0C).data(to.begin, to.end), *valid = core.memory(ASC_L0C).valid(to.begin, to.end);
     std::vector<uint8_t> row(shape.n * 4), row_valid(shape.n * 4);
     for (uint64_t i = 0; i < shape.m; ++i) {
         product.store_row(i, c_dtype, row.data(), row_valid.data());
-        for (uint64_t j = 0; j < shape.n; ++j) {
-            std::memcpy(data + place(i, j), &row[j * 4], 4);
-            std::memcpy(valid + place(i, j), &row_valid[j * 4], 4);
+        for (uint64_t j = 0; j < shape.n; j += 16) {  // columns that lie side by side
+            const uint64_t bytes = std::min<uint64_t>(16, shape.n - j) * 4;
+            std::memcpy(data + place(i, j), &row[j * 4], bytes);
+            std::memcpy(valid + place(i, j), &row_valid[j * 4], bytes);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "dtype.h"
 #include "numerics.h"
@@ -20,6 +21,15 @@ T element_at(uint32_t dtype, const uint8_t *data, uint64_t i) {
         case ASC_I32: return static_cast<T>(reinterpret_cast<const Row<int32_t> *>(data)[i]);
         default: return static_cast<T>(reinterpret_cast<const Row<int8_t> *>(data)[i]);
     }
+}
+
+template <class T>
+std::vector<T> elements_of(uint32_t dtype, const uint8_t *data, uint64_t count) {
+    std::vector<T> elements(count);
+    if (std::is_same<T, float>::value && dtype == ASC_F32) std::memcpy(elements.data(), data, count * sizeof(T));
+    else
+        for (uint64_t i = 0; i < count; ++i) elements[i] = element_at<T>(dtype, data, i);
+    return elements;
 }
 
 // Four elements in one register, on any machine with such registers.
@@ -74,11 +84,12 @@ void Product::load(std::vector<T> &to, const Matrix &matrix, bool transposed, bo
     to.assign(panels ? panels_ * panel * k_ : m_ * k_, T(0));
     std::fill(valid.begin(), valid.end(), 1);
     const bool clean = matrix.valid.empty() || !std::memchr(matrix.valid.data(), 0, matrix.valid.size());
+    const std::vector<T> elements = elements_of<T>(dtype_, matrix.data.data(), rows * columns);
     for (uint64_t row = 0; row < rows; ++row) {
         for (uint64_t column = 0; column < columns; ++column) {
             const uint64_t i = transposed ? column : row, j = transposed ? row : column, from = row * columns + column;
             const uint64_t at = panels ? (j / panel * k_ + i) * panel + j % panel : i * k_ + j;
-            to[at] = element_at<T>(dtype_, matrix.data.data(), from);
+            to[at] = elements[from];
             if (!clean && std::memchr(&matrix.valid[from * element], 0, element)) valid[panels ? j : i] = 0;
         }
     }
@@ -129,10 +140,15 @@ void Product::multiply() {
 }
 
 void Product::store_row(uint64_t row, uint32_t dtype, uint8_t *data, uint8_t *valid) const {
-    const uint64_t element = bytes_of_dtype(dtype);
+    const uint64_t element = bytes_of_dtype(dtype), first = row * n_ * 4;
+    const bool started = start_.valid.empty() || !std::memchr(&start_.valid[first], 0, n_ * 4);
+    const bool clean = started && !std::memchr(column_valid_.data(), 0, n_) && !std::memchr(bias_valid_.data(), 0, n_);
+    std::memset(valid, clean && row_valid_[row], n_ * element);
+    for (uint64_t j = 0; j < n_ && !clean && row_valid_[row]; ++j) {
+        const bool from = started || !std::memchr(&start_.valid[first + j * 4], 0, 4);
+        std::memset(valid + j * element, from && column_valid_[j] && bias_valid_[j], element);
+    }
     for (uint64_t j = 0; j < n_; ++j) {
-        const bool started = start_.valid.empty() || !std::memchr(&start_.valid[(row * n_ + j) * 4], 0, 4);
-        std::memset(valid + j * element, started && row_valid_[row] && column_valid_[j] && bias_valid_[j], element);
         if (dtype == ASC_I32) {
             reinterpret_cast<Row<int32_t> *>(data)[j] = ints_.c[row * n_ + j];
             continue;
