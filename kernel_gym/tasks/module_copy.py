@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from types import CellType, FunctionType
-from typing import Any
 
 import torch
 
@@ -25,8 +24,16 @@ def copied(model: torch.nn.Module, memo: dict[int, object] | None = None) -> tor
 
 def _rebound(function: FunctionType, memo: dict[int, object]) -> FunctionType:
     """Return the function with what it closes over replaced by its copies."""
-    contents: list[Any] = [cell.cell_contents for cell in function.__closure__ or ()]
-    cells = tuple(CellType(memo.get(id(item), item)) for item in contents)
+    cells = tuple(_rebound_cell(cell, memo) for cell in function.__closure__ or ())
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
     twin.__kwdefaults__ = function.__kwdefaults__
     return twin
+
+
+def _rebound_cell(cell: CellType, memo: dict[int, object]) -> CellType:
+    """Return a cell with the copy of what this one holds; a variable that has no value yet keeps its cell."""
+    try:
+        held = cell.cell_contents
+    except ValueError:
+        return cell
+    return CellType(memo.get(id(held), held))

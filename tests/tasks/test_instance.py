@@ -233,3 +233,9 @@ def test_a_function_that_the_module_keeps_uses_the_parameters_of_the_call():
     x, weight = torch.randn(8, 4), torch.randn(4, 4)
     torch.testing.assert_close(instance.evaluate([x, weight])[0], 2 * x @ weight.T)
     assert [item.label for item in instance.graph().inputs] == ["layer.weight", "x"]
+
+
+def test_a_function_that_the_module_keeps_may_close_over_a_variable_without_a_value():
+    init = "self.double = lambda x: 2 * x if True else later\n        if False: later = 1"
+    instance = simple("return self.double(x)", init).instance(Case("public", "public"))
+    torch.testing.assert_close(instance.evaluate([torch.ones(8, 4)])[0], torch.full((8, 4), 2.0))

@@ -66,8 +66,11 @@ def test_kernels_that_published_harnesses_refuse_are_refused(device, relu, pytho
         ("torch.softmax(x.flatten(), 0)", "a.store(0, 0)\nreturn 0", True),
         ("torch.relu(x) + 1e4", "a.store(0, 1e4)\nreturn 0", True),
         ("torch.relu(x)", RELU, False),
+        ("torch.relu(x) + torch.inf", "a.store(0, np.inf)\nreturn 0", True),
+        ("torch.where(x > 0, x, torch.inf)", "x = a.load(0)\na.store(0, np.where(x > 0, x, np.inf))\nreturn 0", False),
     ],
 )
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_verdict_says_where_a_constant_passes(device, make_task, python_kernel, task, body, noted):
     verdict = judge(device, python_kernel(body), make_task(task, inputs="torch.randn(rows, columns)"), "reference")
     assert verdict.feasible
