@@ -27,6 +27,9 @@ warnings.filterwarnings("ignore", message=r"The tensor attributes? .*assigned du
 #: Export replaces entries of torch's dispatch tables while it runs, and fake tensors read them: one thread at a time.
 TRACING = RLock()
 
+#: What torch says of a tensor that is neither a parameter nor a buffer, and that `forward` changes in place.
+CHANGED = "is mutated in the forward method"
+
 #: Operators that stay whole: what they compute is clearer than the indices that torch would compute it by.
 KEPT = ("aten.upsample_", "aten._upsample_", "aten.grid_sampler")
 
@@ -58,7 +61,18 @@ def export_module(
         raise TaskError(data_dependent(error)) from error
     except Exception as error:
         reason = (str(error).strip().splitlines() or [""])[0]
+        if CHANGED in reason and _hold_tensors(model):
+            return export_module(model, arguments, dynamic=dynamic, decomposed=decomposed, layers=layers)
         raise TaskError(f"the module does not export to ATen: {type(error).__name__}: {reason}") from error
+
+
+def _hold_tensors(model: torch.nn.Module) -> bool:
+    """Make buffers of the tensors that modules keep as plain attributes; return whether there are any."""
+    loose = [(m, name, held) for m in model.modules() for name, held in vars(m).items() if torch.is_tensor(held)]
+    for module, name, held in loose:
+        delattr(module, name)
+        module.register_buffer(name, held, persistent=False)
+    return bool(loose)
 
 
 def data_dependent(error: Exception) -> str:

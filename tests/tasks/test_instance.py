@@ -239,3 +239,10 @@ def test_a_function_that_the_module_keeps_may_close_over_a_variable_without_a_va
     init = "self.double = lambda x: 2 * x if True else later\n        if False: later = 1"
     instance = simple("return self.double(x)", init).instance(Case("public", "public"))
     torch.testing.assert_close(instance.evaluate([torch.ones(8, 4)])[0], torch.full((8, 4), 2.0))
+
+
+def test_a_tensor_that_forward_changes_need_not_be_a_buffer():
+    forward = "self.kept.copy_(x); self.kept = self.kept.to(x.device) + 1; return self.kept * 2"
+    instance = simple(forward, "self.kept = torch.zeros(8, 4)").instance(Case("public", "public"))
+    assert [item.label for item in instance.graph().inputs] == ["kept", "x"]
+    assert len(instance.graph().outputs) == 1
