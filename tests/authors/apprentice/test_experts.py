@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy
 import torch
 
 from kernel_gym import suites
@@ -20,6 +21,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.columns import suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES
 from kernel_gym.authors.apprentice.ascendc.expert.rows import LONGEST, kinds_of
 from kernel_gym.authors.apprentice.ascendc.expert.windows import suits_windows
+from kernel_gym.authors.apprentice.frontend.expression import Map, Reduce, Regrouped, Value, contiguous, split
 from kernel_gym.authors.apprentice.frontend.operators.elementwise import _GELU, _GELU_LIMIT
 from kernel_gym.authors.apprentice.frontend.operators.taps import _against, _along
 from kernel_gym.authors.apprentice.frontend.plan import (
@@ -33,6 +35,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Taps,
     Turned,
 )
+from kernel_gym.authors.apprentice.frontend.sizes import ONE
 from kernel_gym.cli.commands import author
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.tasks.task import Task
@@ -108,7 +111,7 @@ def test_a_convolution_of_stride_1_is_one_launch_on_cube_cores() -> None:
         ("level2/conv2d_relu_bias_add", 24),
         ("level2/conv2d_mish_mish", 44),  # more work for each element
         ("level2/conv2d_min_tanh_tanh", 12),  # few results are written
-        ("level2/conv2d_instance_norm_divide", 48),  # stages that wait for each other
+        ("level2/conv2d_add_scale_sigmoid_group_norm", 48),  # stages that wait for each other
     ],
 )
 def test_a_launch_starts_as_many_vector_cores_as_its_work_needs(name: str, cores: int) -> None:
@@ -267,17 +270,56 @@ def test_columns_stay_on_chip_where_the_whole_axis_fits() -> None:
 
 def test_short_rows_share_instructions() -> None:
     """Each number of a row is spread over a block, so that one instruction takes a vector of every row."""
-    norm = lower(suites.find_task("level2/gemm_group_norm_hardtanh"), expert=True).stages[2]
+    norm = lower(suites.find_task("level2/gemm_group_norm_hardtanh"), expert=True).stages[1]
     assert isinstance(norm, Nest)
     kinds = kinds_of(norm)
     assert kinds is not None
     weights = [n for n, step in enumerate(norm.steps) if step.access and not step.access.flat]
-    assert len(weights) == 2
+    assert len(weights) == 3  # those of the norm, and the product's bias
     assert all(kinds[n] == "tile" for n in weights)
     source = oracle(suites.find_task("level2/gemm_group_norm_hardtanh")).source
     assert "AscendC::Brcb(spread" in source
-    assert source.count("r += some") == 2  # the weights of many rows come with one copy
+    assert source.count("r += some") == 3  # the weights of many rows come with one copy
     assert "AscendC::Brcb" not in oracle(suites.find_task("level1/softmax")).source
+
+
+def test_a_group_norm_is_one_stage_with_what_comes_before_and_after() -> None:
+    assert kinds_of_stages("level2/gemm_group_norm_hardtanh") == [Either, Nest]
+    # A bias, a factor and three vectors of the norm would need more flags if the next tile were loaded early.
+    early = "if (unit + 1 < last)"
+    assert early in oracle(suites.find_task("level2/gemm_group_norm_hardtanh")).source
+    assert early not in oracle(suites.find_task("level2/gemm_group_norm_swish_multiply_swish")).source
+    # What comes before is computed once for an image, which does not stay on chip between the passes over it.
+    stages = lower(suites.find_task("level2/conv2d_group_norm_scale_max_pool_clamp"), expert=True).stages
+    bias, norm = (stage for stage in stages[2:4] if isinstance(stage, Nest))
+    assert not bias.reductions
+    assert any(step.access and step.access.buffer == "scale" for step in norm.steps)
+
+
+def test_an_instance_norm_is_one_stage_with_what_comes_before_and_after() -> None:
+    assert kinds_of_stages("level2/conv2d_instance_norm_divide") == [Filters, Convolution, Nest]
+
+
+def test_a_few_functions_are_computed_on_windows_that_do_not_overlap() -> None:
+    assert kinds_of_stages("level2/conv2d_avg_pool_sigmoid_sum") == [Filters, Convolution, Nest, Nest]
+    assert len(kinds_of_stages("level2/conv2d_tanh_scaling_bias_add_max")) == 4  # the hyperbolic tangent comes first
+
+
+def test_a_dimension_is_split_without_computing_a_value() -> None:
+    channels, groups, rest = sympy.symbols("channels groups rest", integer=True, positive=True)
+    dense, bias = (contiguous(name, shape, "float32") for name, shape in (("x", (rest, channels)), ("b", (channels,))))
+    total = Map(dense.shape, "float32", "add", (dense, bias))
+    parts = (groups, channels / groups)
+    view = split(total, 1, parts)
+    assert isinstance(view, Map)
+    assert view.shape == (rest, *parts)
+    assert [each.shape for each in view.arguments if isinstance(each, Value)] == [(rest, *parts), parts]
+    assert split(Regrouped(total.shape, "float32", view, 1), 1, parts) is view
+    # A reduction over the dimension has no such view.
+    assert (
+        split(Map(dense.shape, "float32", "sub", (total, Reduce((rest, ONE), "float32", "sum", total, (1,)))), 1, parts)
+        is None
+    )
 
 
 def test_a_number_for_each_row_is_loaded_with_the_rows() -> None:

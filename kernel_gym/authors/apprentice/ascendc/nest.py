@@ -7,7 +7,6 @@ vector dimension; units are shared among the cores.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from kernel_gym.authors.apprentice.ascendc.body import COMPARING, LIBRARY, LIBRARY_OF_TWO, Body, Operand
 from kernel_gym.authors.apprentice.ascendc.schedule import BUDGET
@@ -47,8 +46,11 @@ class NestWriter(StageWriter):
     #: How many work tensors the body needs, and whether it computes scalars on the vector unit; set by writing it.
     work: int = 0
     numbers_by_vector: bool = False
-    #: How many tiles are in the queue at a time.
-    ahead: ClassVar[int] = 1
+
+    @property
+    def ahead(self) -> int:
+        """How many tiles are in the queue at a time."""
+        return 1
 
     def ctype(self, access: Access) -> str:
         """Return the C type of a buffer's elements."""

@@ -91,6 +91,50 @@ class Position(Value):
     step: int = 1
 
 
+@dataclass(frozen=True, eq=False)
+class Regrouped(Value):
+    """A value with two neighbouring dimensions of its argument, `axis` and the next one, as one dimension."""
+
+    argument: Value = field(default_factory=lambda: Value((), "float32"))
+    axis: int = 0
+
+
+def split(value: Value, axis: int, parts: tuple[Size, Size]) -> Value | None:
+    """Return a value with a dimension split in two, without computing it; None if that is not possible."""
+    rank, made = len(value.shape), dict[int, Value | None]()
+
+    def walk(node: Value) -> Value | None:
+        if id(node) not in made:
+            made[id(node)] = apart(node)
+        return made[id(node)]
+
+    def apart(node: Value) -> Value | None:
+        at = axis - rank + len(node.shape)
+        if at < 0:  # parts of fewer dimensions are aligned at the right
+            return node
+        pair = (ONE, ONE) if node.shape[at] == 1 else parts
+        shape = (*node.shape[:at], *pair, *node.shape[at + 1 :])
+        match node:
+            case Tensor():
+                stride = node.strides[at]
+                strides = (*node.strides[:at], stride * pair[1], stride, *node.strides[at + 1 :])
+                return Tensor(shape, node.dtype, node.buffer, strides, node.offset)
+            case Regrouped() if node.argument.shape == shape:
+                return node.argument
+            case Reduce() if at not in node.axes:
+                inner = walk(node.argument)
+                axes = tuple(axis + (axis > at) for axis in node.axes)
+                return inner and Reduce(shape, node.dtype, node.function, inner, axes, node.idiom)
+            case Map():
+                arguments = [walk(each) if isinstance(each, Value) else each for each in node.arguments]
+                known = tuple(each for each in arguments if each is not None)
+                if len(known) == len(arguments):
+                    return Map(shape, node.dtype, node.function, known, node.idiom)
+        return None
+
+    return walk(value)
+
+
 def contiguous(buffer: str, shape: tuple[Size, ...], dtype: str) -> Tensor:
     """Return a tensor that fills a buffer."""
     return Tensor(shape, dtype, buffer, row_major(shape))

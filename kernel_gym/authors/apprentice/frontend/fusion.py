@@ -17,9 +17,11 @@ from kernel_gym.authors.apprentice.frontend.expression import (
     Map,
     Position,
     Reduce,
+    Regrouped,
     Reorder,
     Tensor,
     Value,
+    split,
 )
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest, Ref, Step, Store
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, ZERO, Size, Sizes, c_expression, product
@@ -52,10 +54,10 @@ Place = Axis | Spread | None
 
 
 class Misfit(Exception):
-    """Raised for a reduction over other axes than the nest's; it has to be computed first."""
+    """Raised for a reduction over other axes than the nest's, or for other axes; it has to be computed first."""
 
-    def __init__(self, value: Reduce) -> None:
-        super().__init__("a reduction does not fit the nest")
+    def __init__(self, value: Reduce | Regrouped) -> None:
+        super().__init__("a part does not fit the nest")
         self.value = value
 
 
@@ -123,6 +125,8 @@ class NestBuilder:
                 return self._add(_Draft("size", extent=self.sizes.canonical(value.extent)))
             case Position():
                 return self._position(value, places)
+            case Regrouped():
+                raise Misfit(value)
             case Broadcast():
                 argument = value.argument
                 if not isinstance(argument, Value):
@@ -246,6 +250,7 @@ def fuse(
     """
     replaced: dict[int, Tensor] = {}
     while True:
+        value, target = _opened(value, target)
         own = tuple(Axis(sizes.canonical(extent)) for extent in value.shape)
         builder = NestBuilder(sizes, axes=list(own))
         try:
@@ -273,6 +278,24 @@ def fuse(
         for tensor in scattered:
             replaced[id(tensor)] = replace(tensor, dtype="float32", buffer=floats(tensor.buffer))
         value = substituted(value, replaced)
+
+
+def _opened(value: Value, target: Tensor) -> tuple[Value, Tensor]:
+    """Return a value and its target with the dimensions of a regrouped part, if all other parts can have them too."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Map):
+            waiting += [argument for argument in node.arguments if isinstance(argument, Value)]
+        elif isinstance(node, Regrouped) and node.shape == value.shape:
+            first, second = node.argument.shape[node.axis : node.axis + 2]
+            opened, place = (split(each, node.axis, (first, second)) for each in (value, target))
+            if opened is not None and isinstance(place, Tensor):
+                return _opened(opened, place)
+    return value, target
 
 
 def _vectors(nest: Nest) -> int:
@@ -311,7 +334,7 @@ def _scattered(builder: NestBuilder, nest: Nest) -> list[Tensor]:
     ]
 
 
-def _mean(value: Value, total: Reduce) -> Value:
+def _mean(value: Value, total: Reduce | Regrouped) -> Value:
     """Return the mean that a sum belongs to, if a further reduction uses it; otherwise the sum.
 
     Everything that uses such a mean must see the same last bit, so the division is computed only once.
@@ -327,7 +350,7 @@ def _mean(value: Value, total: Reduce) -> Value:
             if node.idiom == "numeric.mean-divisor" and node.arguments[0] is total:
                 return node
             waiting += [argument for argument in node.arguments if isinstance(argument, Value)]
-        elif isinstance(node, Reduce | Reorder | Broadcast) and isinstance(node.argument, Value):
+        elif isinstance(node, Reduce | Regrouped | Reorder | Broadcast) and isinstance(node.argument, Value):
             waiting.append(node.argument)
     return total
 
@@ -373,6 +396,9 @@ def substituted(value: Value, replaced: dict[int, Tensor]) -> Value:
             case Reorder():
                 inner = walk(node.argument)
                 return node if inner is node.argument else Reorder(node.shape, node.dtype, inner, node.sources)
+            case Regrouped():
+                inner = walk(node.argument)
+                return node if inner is node.argument else Regrouped(node.shape, node.dtype, inner, node.axis)
             case Broadcast() if isinstance(node.argument, Value):
                 inner = walk(node.argument)
                 return node if inner is node.argument else Broadcast(node.shape, node.dtype, inner)

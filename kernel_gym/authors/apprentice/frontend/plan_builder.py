@@ -15,10 +15,13 @@ from kernel_gym.authors.apprentice.frontend.expression import (
     Extent,
     Map,
     Reduce,
+    Regrouped,
     Reorder,
     Tensor,
     Value,
     contiguous,
+    reorder,
+    split,
 )
 from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace, fuse, substituted
 from kernel_gym.authors.apprentice.frontend.plan import Buffer, Lookup, Nest, Scan, Scatter, Stage, Unsupported
@@ -431,7 +434,7 @@ class PlanBuilder:
 
     def depth(self, value: Value | float) -> int:
         """Return how many reductions have to be computed one after another for a value that is not in memory."""
-        if not isinstance(value, Map | Reduce | Reorder | Broadcast):
+        if not isinstance(value, Map | Reduce | Regrouped | Reorder | Broadcast):
             return 0
         if id(value) not in self._depths:
             arguments = value.arguments if isinstance(value, Map) else (value.argument,)
@@ -445,6 +448,8 @@ class PlanBuilder:
             return value
         if isinstance(value, Broadcast) and not isinstance(value.argument, Value):
             return Broadcast(shape, value.dtype, value.argument)
+        if self.expert and isinstance(value, Map) and (regrouped := _instances(value, shape)):
+            return regrouped
         if isinstance(value, Broadcast) and isinstance(value.argument, Value):
             inner = value.argument.shape
             if inner and len(inner) < len(shape) and shape[-len(inner) :] == inner == value.shape[-len(inner) :]:
@@ -470,6 +475,17 @@ class PlanBuilder:
     def moved_stages(self) -> list[Stage]:
         """Return the stages, with outputs in place of the parts of the workspace that became outputs."""
         return [renamed(stage, self.moved) for stage in self.stages]
+
+
+def _instances(value: Map, shape: tuple[Size, ...]) -> Value | None:
+    """Return the view by which a norm takes the channels of all samples for those of one, or its reverse."""
+    if shape[0] == 1 and shape[1:] == (product(value.shape[:2]), *value.shape[2:]) and value.shape[0] != 1:
+        alone = reorder(value, (None, *range(len(value.shape))))
+        return Regrouped(shape, value.dtype, alone, 1)
+    if value.shape[0] == 1 and value.shape[1:] == (product(shape[:2]), *shape[2:]):
+        several = split(value, 1, (shape[0], shape[1]))
+        return several and reorder(several, tuple(range(1, len(shape) + 1)))
+    return None
 
 
 def _filled(shape: Sequence[int], elements: int) -> list[int]:

@@ -6,6 +6,7 @@ row, neighbours on chip, and a third instruction reduces them to one for each ro
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.body import BINARY, COMPARING, LIBRARY, Body, Operand
@@ -173,7 +174,6 @@ class RowsBody(Body):
 class RowTileWriter(RowWriter):
     """Writes a row reduction whose rows are taken together. A unit of work is a tile of `batch` rows."""
 
-    ahead = 2
     #: How many tensors of one number for each row the steps need; set by writing them.
     stats: int = 0
 
@@ -181,6 +181,11 @@ class RowTileWriter(RowWriter):
     def short(self) -> bool:
         """True if rows are short at every case."""
         return self.nest.longest_anywhere <= SHORT
+
+    @property
+    def ahead(self) -> int:
+        """How many tiles are in the queue at a time: a device has eight flags between copies and instructions."""
+        return 2 if len(self.queued_loads()) <= 4 else 1
 
     def numbers(self) -> list[tuple[int, Access]]:
         """Return the loads of one number for each row."""
@@ -190,13 +195,13 @@ class RowTileWriter(RowWriter):
         return [access for _, access in [*self.own(), *self.numbers()]]
 
     def _units(self) -> None:
-        add = self.code.add
+        add, early = self.code.add, self.ahead == 2
         # The next tile is on its way while the scalar unit waits for results of this one.
-        with self.code.block("if (first < last)"):
-            add("CopyIn(first * t.batch);")
+        with self.code.block("if (first < last)") if early else nullcontext():
+            add(*["CopyIn(first * t.batch);"] * early)
         with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
-            with self.code.block("if (unit + 1 < last)"):
-                add("CopyIn((unit + 1) * t.batch);")
+            with self.code.block("if (unit + 1 < last)") if early else nullcontext():
+                add("CopyIn((unit + 1) * t.batch);" if early else "CopyIn(unit * t.batch);")
             add("const uint32_t row = unit * t.batch;")
             add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
             add("Compute(row, rows);", "CopyOut(row, rows);")

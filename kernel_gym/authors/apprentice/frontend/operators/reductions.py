@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel_gym.authors.apprentice.frontend.expression import Extent, Tensor, Value, reorder
+from kernel_gym.authors.apprentice.frontend.expression import Extent, Regrouped, Tensor, Value, reorder, split
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, extent, handles, reduce
 from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
@@ -151,6 +151,8 @@ def _group_norm(
     groups: int,
     epsilon: float,
 ) -> Any:
+    if plan.expert:
+        return (_grouped_norm(plan, x, weight, bias, groups, epsilon), None, None)
     dense = plan.tensor(x)
     grouped = (dense.shape[0], size(groups), dense.shape[1] / groups, product(dense.shape[2:]))
     view = Tensor(grouped, x.dtype, dense.buffer, row_major(grouped), dense.offset)
@@ -159,6 +161,21 @@ def _group_norm(
         None if p is None else plan.reshape(p, (size(groups), p.shape[0] / groups, ONE)) for p in (weight, bias)
     ]
     return (plan.reshape(scaled(plan, centred, *channels), x.shape), None, None)
+
+
+def _grouped_norm(
+    plan: PlanBuilder, x: Value, weight: Value | None, bias: Value | None, groups: int, epsilon: float
+) -> Value:
+    """Return the norm in one stage with what follows, and for rows with what comes before.
+
+    An image does not stay on chip between the passes over it, in each of which what comes before would be computed.
+    """
+    parts, rank = (size(groups), x.shape[1] / groups), len(x.shape)
+    view = (split(x, 1, parts) if rank == 2 else None) or split(plan.tensor(x), 1, parts)
+    assert view is not None
+    channels = [p and plan.reshape(p, (*parts, *[ONE] * (rank - 2))) for p in (weight, bias)]
+    normal = scaled(plan, normalised(plan, view, list(range(2, rank + 1)), epsilon), *channels)
+    return Regrouped(x.shape, x.dtype, normal, 1)
 
 
 @handles("_native_batch_norm_legit_no_training.default")

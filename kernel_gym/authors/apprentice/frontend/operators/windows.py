@@ -8,13 +8,16 @@ from typing import Any
 
 import sympy
 
-from kernel_gym.authors.apprentice.frontend.expression import Tensor, Value
+from kernel_gym.authors.apprentice.frontend.expression import Map, Tensor, Value
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
 from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, size
 
 LOWEST = float("-inf")
+#: Functions of one instruction, and how many instructions are at most computed on the places of a window one by one.
+_SIMPLE = frozenset({"add", "sub", "mul", "max", "min", "relu", "leaky_relu"})
+MOST_ON_PLACES = 32
 
 
 def spread(values: Any, directions: int) -> list[int]:
@@ -49,6 +52,40 @@ def windows(
     return Tensor(shape, x.dtype, x.buffer, (*lead, *steps, *jumps), x.offset)
 
 
+def _windows_of_map(
+    x: Value, kernel: Sequence[Size], stride: Sequence[int], dilation: Sequence[int], counts: Sequence[Size]
+) -> Value | None:
+    """Return what `windows` does for a few functions of one image and numbers; None for other values.
+
+    No element is in two windows, so each is computed once.
+    """
+    directions, images, maps = len(kernel), set[int](), set[int]()
+    if any(place > step for place, step in zip(kernel, stride, strict=True)) or any(hop != 1 for hop in dilation):
+        return None
+
+    def walk(node: Value | float) -> Value | float | None:
+        if not isinstance(node, Value) or not node.shape:
+            return node
+        flat = all(extent == 1 for extent in node.shape[-directions:])
+        places, found = ([ONE] * directions, [ONE] * directions) if flat else (kernel, counts)
+        shape = (*node.shape[:-directions], *places, *found)
+        match node:
+            case Tensor() if len(node.shape) >= directions:
+                images.update([] if flat else [id(node)])
+                inner = node.strides[-directions:]
+                jumps = tuple(step * jump for step, jump in zip(inner, stride, strict=True))
+                return Tensor(shape, node.dtype, node.buffer, (*node.strides, *jumps), node.offset)
+            case Map() if node.function in _SIMPLE:
+                maps.add(id(node))
+                arguments = tuple(walk(each) for each in node.arguments)
+                if None not in arguments:
+                    return Map(shape, node.dtype, node.function, arguments, node.idiom)  # type: ignore[arg-type]
+        return None
+
+    view, few = walk(x), len(maps) * prod(int(place) for place in kernel) <= MOST_ON_PLACES
+    return view if isinstance(view, Value) and len(images) == 1 and few else None
+
+
 def _pool(
     plan: PlanBuilder,
     x: Value,
@@ -59,22 +96,25 @@ def _pool(
     ceil: bool,
     fill: float,
     directions: int,
-) -> tuple[Tensor, tuple[int, ...], list[int]]:
+) -> tuple[Value, tuple[int, ...], list[int]]:
     """Return the windows of a pooling operator, the axes to reduce, and the sizes of a window."""
     kernels = spread(kernel, directions)
     strides = spread(stride or kernels, directions)
     pads, dilations = spread(padding, directions), spread(dilation, directions)
+    places = [size(k) for k in kernels]
     # With ceil_mode the last window may extend beyond the edge: pad by as much as it could need.
     extra = [step - 1 if ceil else 0 for step in strides]
-    around = plan.padded(x, pads, [pad + more for pad, more in zip(pads, extra, strict=True)], fill)
-    places = [size(k) for k in kernels]
     base = [extent + 2 * pad for extent, pad in zip(x.shape[-directions:], pads, strict=True)]
     counts = [
         window_count(plan, extent, k, step, hop, ceil=ceil)
         for extent, k, step, hop in zip(base, places, strides, dilations, strict=True)
     ]
-    view = windows(plan, around, places, strides, dilations, counts)
     lead = len(x.shape) - directions
+    lazy = plan.expert and isinstance(x, Map) and not any((*pads, *extra))
+    view = _windows_of_map(x, places, strides, dilations, counts) if lazy else None
+    if view is None:
+        around = plan.padded(x, pads, [pad + more for pad, more in zip(pads, extra, strict=True)], fill)
+        view = windows(plan, around, places, strides, dilations, counts)
     return view, tuple(range(lead, lead + directions)), kernels
 
 
