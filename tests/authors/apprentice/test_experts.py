@@ -322,6 +322,13 @@ def test_a_dimension_is_split_without_computing_a_value() -> None:
     )
 
 
+def test_rows_share_instructions_where_nothing_is_reduced() -> None:
+    """The vector that all rows share is loaded once; what follows it takes all rows of a tile."""
+    source = oracle(suites.find_task("level2/matmul_divide_gelu")).source
+    assert "AscendC::Exp(work0, work0, rows * t.pitch);" in source
+    assert "rows * t.pitch" not in fluent(suites.find_task("level2/matmul_divide_gelu")).source
+
+
 def test_a_number_for_each_row_is_loaded_with_the_rows() -> None:
     hinge = lower(suites.find_task("level1/hinge_loss"), expert=True).stages[0]
     assert isinstance(hinge, Nest)

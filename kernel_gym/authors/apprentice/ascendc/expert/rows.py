@@ -172,7 +172,7 @@ class RowsBody(Body):
 
 
 class RowTileWriter(RowWriter):
-    """Writes a row reduction whose rows are taken together. A unit of work is a tile of `batch` rows."""
+    """Writes a nest whose rows are taken together. A unit of work is a tile of `batch` rows."""
 
     #: How many tensors of one number for each row the steps need; set by writing them.
     stats: int = 0
@@ -181,6 +181,10 @@ class RowTileWriter(RowWriter):
     def short(self) -> bool:
         """True if rows are short at every case."""
         return self.nest.longest_anywhere <= SHORT
+
+    @property
+    def whole(self) -> bool:
+        return super().whole or not self.nest.reductions
 
     @property
     def ahead(self) -> int:
