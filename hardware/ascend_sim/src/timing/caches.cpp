@@ -57,7 +57,8 @@ void L2::meet(const Filler &filler, Sector &at, uint32_t bytes) {
     const auto reached = static_cast<uint32_t>(filler.read / SECTOR);
     const uint32_t apart = reached > at.reached_at ? reached - at.reached_at : at.reached_at - reached;
     at.close = apart < window_;
-    if (at.readers == 0 || at.readers == 255 || at.fetched_by == filler.core) return;
+    if (at.readers == 255 || at.fetched_by == filler.core) return;
+    if (at.readers == 0) at.fetched_by = NOBODY;  // it was written, not fetched
     if (at.fetched_by != NOBODY) {
         if (at.fetched_by >= for_others_.size()) for_others_.resize(at.fetched_by + 1u);
         const uint32_t part = bytes / (at.readers * (at.readers + 1u));
@@ -75,17 +76,20 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
     const bool begins = !at.blocks || at.core != filler.core || at.phase != phase_;  // to use the sector
     const bool hit = resident && (part.needed & ~at.blocks) == 0;
     (hit ? touch.hit : touch.miss) += bytes;
-    if (hit && !write && at.phase == phase_) {
+    if ((hit || bypass) && !write && at.phase == phase_) {
         if (at.core != filler.core) {
-            meet(filler, at, bytes);
-            if (at.fetched_by != filler.core && at.fetched_by != NOBODY) touch.taken += bytes;
+            meet(filler, at, hit ? bytes : 0);
+            if (hit && at.fetched_by != filler.core && at.fetched_by != NOBODY) touch.taken += bytes;
             at.core = static_cast<uint16_t>(filler.core);
         }
         if (at.readers > 1 && at.close) ++touch.contended;
         else if (at.readers > 1 && bytes < SECTOR) ++touch.shared;
     }
-    if (bypass) return;
-    if (!hit) {
+    if (bypass && (write || at.phase == phase_)) return;
+    if (bypass) {  // not kept, but cores that read the sector together are in each other's way
+        at.fetched_by = NOBODY;
+        at.readers = 1;
+    } else if (!hit) {
         fill(filler, bytes, write, touch);
         at.blocks |= part.moved;
         at.fetched_by = static_cast<uint16_t>(filler.core);
@@ -94,8 +98,9 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
         at.close = false;
     } else if (at.phase != phase_) {
         at.fetched_by = NOBODY;
+        if (!write && !at.readers) at.readers = 1;
     }
-    at.filled_at = clock(filler);
+    if (!bypass) at.filled_at = clock(filler);
     if (begins) at.reached_at = static_cast<uint32_t>(filler.read / SECTOR);
     at.phase = phase_;
     at.core = static_cast<uint16_t>(filler.core);

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from timeline_driver import ALL, MTE2, M, V, X, Y, copy_in, copy_out, latency, launch, time, vector
+from timeline_driver import ALL, MTE2, M, V, X, Y, Z, copy_in, copy_out, latency, launch, time, vector
 
 from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -279,6 +279,38 @@ def test_reading_ones_own_bytes_again_takes_over_nothing(bypass: int) -> None:
     others = latency(launch(reading(core) + again(core) + again((core + 24) % CORES) for core in range(CORES)))
     first = latency(launch(reading((core + 24) % CORES) + again(core) + again(core) for core in range(CORES)))
     assert min(others, first) >= honest
+
+
+def test_what_all_cores_read_through_the_workspace_is_contended_for_as_well() -> None:
+    tiles, part = 8, 8 * TILE // CORES // 32 * 32
+
+    def us(copied: bool) -> float:
+        first, then = [f"launch_begin a={CORES} b=0"], []
+        for core in range(CORES):
+            begins = core * part
+            copies = [copy_in(X + begins, part), f"barrier pipe={ALL}"]
+            if copied:
+                copies += [copy_out(Z + begins, part), f"barrier pipe={ALL}"]
+            reads = [copy_in((Z if copied else X) + i % tiles * TILE, TILE) for i in range(8 * tiles)]
+            first += [
+                f"core_begin core={core}",
+                *(f"{record} core={core}" for record in copies),
+                f"sync_all core={core}",
+            ]
+            then += [f"{record} core={core}" for record in [*reads, "core_end"]]
+        return latency([*first, *then, "launch_end"])
+
+    assert us(copied=True) >= us(copied=False)
+
+
+@pytest.mark.parametrize("cores", [8, 16, CORES])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_cache_hint_does_not_keep_cores_out_of_each_others_way(first: int, cores: int) -> None:
+    def reads(*hints: int) -> list[str]:
+        return [copy_in(X + i * TILE, TILE, bypass=hint) for hint in hints for i in range(8)]
+
+    honest = latency(launch([reads(0, 0, 0, 0)] * cores))
+    assert latency(launch([reads(first, 1, 1, 1)] * cores)) >= honest
 
 
 @pytest.mark.parametrize("between", [0, 4])
