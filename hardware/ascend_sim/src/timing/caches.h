@@ -1,4 +1,4 @@
-// The memory side: which global data is in L2, which cores read it together, how busy the path to HBM is, and the scalar
+// The memory side: which global data is in L2, which other cores read it, how busy the path to HBM is, and the scalar
 // unit's data cache. This file holds residence and contention only; timeline.cpp computes their costs.
 #pragma once
 #include <array>
@@ -12,109 +12,89 @@
 
 namespace sim {
 
-// The result of one burst. `joint`: bytes that several cores fetch together, of which `part` is this core's, in 65536ths
-// of a byte. `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the burst does not
-// start on a sector boundary. `contended` counts, for each sector, the cores that read it at about the same time, `shared`
-// partially read sectors that another core reads at another time of the phase, `pages` bursts in another page of 2 MB
-// than the one before. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
+// The result of one burst. `taken`: bytes that another core fetched in this phase, if this core reads them first here.
+// `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the burst does not start on a
+// sector boundary. `contended` counts sectors that another core reads at about the same time, `shared` partially read
+// sectors that another core reads at another time of this launch, `pages` bursts in another page of 2 MB than the one
+// before. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
 struct Touch {
-    uint64_t hit = 0, miss = 0, written_back = 0, joint = 0, part = 0;
+    uint64_t hit = 0, miss = 0, written_back = 0, taken = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
-
-    uint64_t parts() const { return (part + 65535) >> 16; }
-    uint64_t fetched() const { return miss + parts(); }
 };
 
-// How much of L2 a core has filled in this launch. Cores are timed one after another, so each core represents all: the
-// bytes it has filled times the number of cores that run beside it approximate the whole chip at that moment. `now`: when
-// its access begins. `core`: the same in both passes, so blocks beyond the cores count for one of them by their number.
+// How much of L2 a core has filled in this launch, and how many bytes its block has read. Cores are timed one after
+// another, so each core represents all: the bytes it has filled times the number of cores that run beside it approximate
+// the whole chip at that moment. `now`: when its access begins.
 struct Filler {
     uint32_t core = 0, beside = 1;
-    uint64_t filled = 0, dirty = 0;
+    uint64_t filled = 0, dirty = 0, read = 0;
     Ticks now = 0;
 };
 
 // L2 in sectors of 512 bytes, which hold the blocks that were moved. A sector is resident while less than the capacity
 // was filled since its last access. This is least recently used without a stored order.
-//
-// A phase of a launch is timed in two passes. In the first one each core finds what was there before the phase and what
-// it moved itself. Then it is known when each core comes to each sector, and the second pass has the same accesses.
 class L2 {
 public:
     static constexpr uint32_t BLOCK = 32, LINE = 128, SECTOR = 512;
     explicit L2(const Chip &chip)
-        : capacity_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable) / SECTOR) {}
+        : capacity_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable) / SECTOR),
+          told_(ticks(chip.launch.event_cycles)) {}
 
     // The number under which each tensor of the next launches is known, by its index: launches of one call may have the
     // same tensor at different places among their arguments. Empty: a tensor's number is its index.
     void name_tensors(std::vector<uint32_t> numbers) { numbers_ = std::move(numbers); }
 
-    void begin_launch(Ticks now) { began_ = now; }
-    void end_launch(uint64_t filled_bytes, uint64_t dirty_bytes);
+    // Two cores read a sector at about the same time if their read positions are within `window` bytes of each other.
+    void begin_launch(uint64_t window);
+    // What cores read before and after all of them have met is not shared.
     void begin_phase();
-    // Begins the second pass, in which cores that come to the same blocks within `together` of the first one fetch them
-    // together, and later ones find them in L2. Sectors are contended for by cores that read them within `window` of
-    // each other. False: no core read what another one touched, and the second pass would be like the first.
-    bool share(Ticks window, Ticks together);
+    void end_launch(uint64_t filled_bytes) { carried_ += filled_bytes / SECTOR; }
+    // The part of the bytes first fetched by block `core` in this phase that is charged to later readers, when all
+    // readers of a sector share its cost equally. If cores have waited for one another (`flags`), readers that may have
+    // been told that it was fetched share nothing.
+    uint64_t fetched_for_others(uint32_t core, bool flags) const {
+        if (core >= for_others_.size()) return 0;
+        return for_others_[core].bytes - (flags ? for_others_[core].late : 0);
+    }
     // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
     void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch);
 
 private:
-    struct Held {
-        uint32_t filled_at = 0;  // the fill clock, in sectors
-        uint16_t blocks = 0;
-    };
     struct Sector {
-        Held before, after;                   // the phase
-        uint32_t pass = 0;                    // of the last access
-        uint32_t newest = NONE, last = NONE;  // visits: the newest one, the newest of the last core
-        uint32_t cores = 0;                   // that came in this pass, as bits modulo 32
-    };
-    // A core comes to blocks of a sector that it has not used before in this phase.
-    struct Visit {
-        uint32_t next;       // the visit to the sector before this one
-        uint32_t filled_at;  // the fill clock of its core's last access
-        uint32_t cycle;      // of the launch
-        uint32_t core;
-        uint16_t moved, all, used;  // blocks: those that it brings, all that its core finds now, those it has come to
-        uint8_t sharers;            // that fetch together; 0: another core has fetched it before
-        uint8_t contended, others;  // other cores that read the sector: within the window, and in the phase
-        bool write : 1, alone : 1;
+        uint32_t filled_at = 0;   // the fill clock, in sectors
+        uint32_t phase = 0;       // phase of the last access; 0: never
+        uint32_t reached_at = 0;  // read position of `core` when it began to use the sector, in sectors
+        Ticks fetched_at = 0;     // when its fetch began
+        uint16_t core = 0;        // the last core that accessed it
+        uint16_t fetched_by = 0;  // NOBODY: it was there before this phase
+        uint16_t blocks = 0;
+        uint8_t readers = 0;  // readers, including the core that fetched it; 0: written
+        bool close = false;   // the last two cores read it at about the same time
     };
     // What a burst touches of a sector: the blocks that it needs, and those that move if one of them is not there.
     struct Part {
         uint16_t needed, moved;
         uint32_t bytes;  // moved
     };
-    static constexpr uint32_t PAGE = 4096;  // sectors
-    static constexpr uint32_t NONE = 0xffffffff;
+    struct Repaid { uint64_t bytes = 0, late = 0; };  // late: of readers that may have been told
+    static constexpr uint32_t PAGE = 4096;            // sectors
+    static constexpr uint16_t NOBODY = 0xffff;
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);
-    void open(Sector &at);
-    uint32_t find(Sector &at, uint32_t core);
-    uint32_t come(const Filler &filler, Sector &at, uint32_t own, const Part &part, bool write, bool moves);
-    bool evicted(const Filler &filler, const Visit &visit) const;
-    void share(const Sector &at, uint32_t window, uint32_t together);
     void touch_sector(Filler &filler, Sector &at, const Part &part, bool write, bool bypass, Touch &touch);
-    void fill(Filler &filler, uint64_t bytes, bool write, Touch &touch);
+    void meet(const Filler &filler, Sector &sector, uint32_t bytes);
+    void fill(Filler &filler, uint32_t bytes, bool write, Touch &touch);
     uint32_t clock(const Filler &filler) const;
-    bool resident(uint32_t filled_at, uint32_t now) const {
-        return static_cast<int64_t>(now) - filled_at <= static_cast<int64_t>(capacity_);
-    }
     uint64_t home(uint64_t address) const;
 
-    uint64_t capacity_, carried_ = 0, carried_dirty_ = 0;
-    Ticks began_ = 0;
-    uint32_t pass_ = 0, come_ = 0;  // how many visits there were in this pass
-    bool again_ = false;            // the second pass
+    uint64_t capacity_, carried_ = 0;
+    Ticks told_;  // what a flag takes
+    uint32_t phase_ = 0, window_ = 0;
     uint64_t last_number_ = ~0ull;
     Page *last_page_ = nullptr;
     std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
-    std::vector<Visit> visits_;
-    std::vector<const Sector *> met_;  // sectors that several cores came to
-    std::vector<Visit *> order_;
-    std::vector<uint32_t> cores_;
+    std::vector<Repaid> for_others_;
     std::vector<uint32_t> numbers_;
 };
 

@@ -7,8 +7,6 @@
 
 namespace sim {
 
-using namespace timing;
-
 namespace {
 
 const char *cause_name(int cause) { return cause == CAUSE_SYNC ? "sync" : PIPE_NAMES[cause]; }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from timeline_driver import ALL, MTE2, M, V, X, Y, Z, copy_in, copy_out, latency, launch, program, time, vector
+from timeline_driver import ALL, MTE2, M, V, X, Y, Z, copy_in, copy_out, latency, launch, time, vector
 
 from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -355,12 +354,6 @@ def test_cube_cores_and_the_vector_cores_beside_them_have_one_memory(beside: str
     assert us >= 0.999 * fetched / (1e3 * chip.load("910B1")["memory.hbm_gbs"])
 
 
-def test_cube_cores_and_the_vector_cores_beside_them_have_one_l2() -> None:
-    us = mixed_us(lambda core: [product(core // 2)] * (0 if core % 2 else 8) + 8 * reading(core // 2))
-    read = 8 * CORES * TILES * TILE + 8 * CORES // 2 * (TILES * TILE // 2)  # products are of halves
-    assert us - mixed_us(lambda _: []) >= 0.999 * read / (1e3 * chip.load("910B1")["memory.l2_gbs"])
-
-
 @pytest.mark.parametrize("trickle", [0, 1])
 def test_transfers_of_all_cores_do_not_shorten_what_one_of_them_does_last(trickle: int) -> None:
     flag = 0xC0000000
@@ -376,11 +369,3 @@ def test_transfers_of_all_cores_do_not_shorten_what_one_of_them_does_last(trickl
     last = [*([vector(13, 255)] * 50), *([copy_in(Y, 512)] * trickle)]
     alone = latency(launch([last])) - latency(launch([[]]))
     assert us(last) - us([]) >= 0.9 * alone
-
-
-def test_the_time_to_time_a_launch_grows_with_its_blocks() -> None:
-    """Blocks beyond the cores read the same bytes; once a list of all of them was walked for each."""
-    profile = [f"chip {key} {value}" for key, value in chip.load("910B1").pairs()]
-    lines = launch([copy_in(X, 4096)] for _ in range(20000))
-    subprocess.run([str(program())], input="\n".join([*profile, *lines]), text=True, check=True, timeout=60,
-                   capture_output=True)  # fmt: skip
