@@ -106,6 +106,21 @@ def test_an_expert_computes_a_part_of_the_samples_at_a_time() -> None:
             np.testing.assert_allclose(run.outputs[0], instance.evaluate(values)[0].numpy(), rtol=1e-4, atol=1e-4)
 
 
+def test_samples_whose_number_never_changes_are_computed_together() -> None:
+    """A size of a view may be their number, or another number that is as large."""
+    task = made(PAIRS, public=(64, 9), hidden=(64, 11), timing=(64, 1024))
+    with pytest.raises(Unsupported, match="does not hold"):
+        lower(task, expert=True)
+
+
+@pytest.mark.parametrize("forward", ["(x[:, 0] * 2).view(1, -1)", "(x.sum(0, keepdim=True) * 2).view(-1)"])
+def test_an_expert_views_a_row_with_and_without_a_first_dimension(forward: str) -> None:
+    task = made(forward, public=(5, 9), hidden=(3, 11), timing=(64, 256))
+    plan = lower(task, expert=True)
+    for case in (task.public, *task.hidden):
+        agrees(plan, task, case)
+
+
 @pytest.mark.parametrize("forward", [f"{PAIRS}.cumsum(0)", f"{PAIRS} * torch.arange(rows)[:, None]"])
 def test_samples_that_depend_on_each_other_are_computed_together(forward: str) -> None:
     task = made(forward.replace("rows", "x.shape[0]"), public=(19, 9), hidden=(3, 11), timing=(64, 1024))

@@ -148,7 +148,7 @@ void Session::fill_call(const Chip &chip) {
         throw std::runtime_error("more arguments than a kernel can be handed");
     call.budget = request_.budget;
     call.loops = request_.loops;
-    call.cpu_seconds = static_cast<uint32_t>(request_.timeout_ms / 1000 + 2);
+    call.cpu_seconds = static_cast<uint32_t>(request_.effort * (static_cast<uint64_t>(request_.timeout_ms) / 1000 + 2));
     const double platform[] = {chip.vector_cores, chip.cube_cores, chip.ub_bytes, chip.l1_bytes};
     for (int i = 0; i < 4; ++i) call.platform[i] = static_cast<uint64_t>(platform[i]);
     call.platform[4] = 0;

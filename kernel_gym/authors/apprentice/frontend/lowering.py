@@ -112,14 +112,15 @@ def _steps(graph: Graph) -> list[int]:
 def _samples(task: Task) -> tuple[int, ...]:
     """Return the inputs, by place, whose first dimension counts samples that do not depend on each other.
 
-    It is tried at the public case: among other samples and in another place, each has to give the same result.
+    It is tried at the public case: among other samples and in another place, each has to give the same result. Where
+    their number is the same at the timing case, sizes of views may have it as a number, and there are none.
     """
     instance, last = task.instance(task.public), task.instance(task.timing).signature
     count = next(iter(instance.signature.outputs[0].shape), 1)
     inputs = [(place, spec) for place, spec in enumerate(instance.signature.inputs) if spec.origin == "argument"]
     places = tuple(place for place, spec in inputs if spec.shape[:1] == (count,))
     tensors = [*(last.inputs[place] for place in places), *last.outputs]
-    if count < 2 or len({spec.shape[:1] for spec in tensors}) > 1 or not places:
+    if count < 2 or len({spec.shape[:1] for spec in tensors}) > 1 or not places or tensors[0].shape[0] == count:
         return ()
     values, others, half = instance.own_inputs(0), instance.own_inputs(1), count // 2
     mixed = [torch.cat((values[i][-half:], others[i][half:])) if i in places else v for i, v in enumerate(values)]

@@ -479,6 +479,8 @@ class PlanBuilder:
 
 def _instances(value: Map, shape: tuple[Size, ...]) -> Value | None:
     """Return the view by which a norm takes the channels of all samples for those of one, or its reverse."""
+    if min(len(value.shape), len(shape)) < 2:
+        return None
     if shape[0] == 1 and shape[1:] == (product(value.shape[:2]), *value.shape[2:]) and value.shape[0] != 1:
         alone = reorder(value, (None, *range(len(value.shape))))
         return Regrouped(shape, value.dtype, alone, 1)
