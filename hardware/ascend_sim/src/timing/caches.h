@@ -68,7 +68,7 @@ private:
         uint16_t core = 0;        // the last core that accessed it
         uint16_t fetched_by = 0;  // NOBODY: it was there before this phase
         uint16_t blocks = 0;
-        uint8_t readers = 0;  // readers, including the core that fetched it; 0: written
+        uint8_t readers = 0;  // readers, including the core that fetched it; 0: written, not read since
         bool close = false;   // the last two cores read it at about the same time
     };
     // What a burst touches of a sector: the blocks that it needs, and those that move if one of them is not there.
