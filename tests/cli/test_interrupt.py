@@ -164,7 +164,9 @@ def test_oracles_of_a_device_that_is_not_there_are_one_line(capsys: pytest.Captu
     assert "cuda cannot be used here: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_several_processes_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run by `make test-slow`."""
     out = tmp_path / "audits.jsonl"
     assert execute("suite", "audit", "level1/relu", "level1/sigmoid", "--workers", "2", "--out", str(out)) == 0
     assert "2 of 2 tasks are fit" in capsys.readouterr().out
