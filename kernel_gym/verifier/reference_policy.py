@@ -119,7 +119,7 @@ def _refuse(run: Run, truths: tuple[Array, ...], poison: int) -> Incorrect | Non
 def _constants(truth: Array) -> tuple[float, float]:
     """Return the least and the greatest number that could stand for every element of an output, if there is any."""
     wide = truth.astype(np.float64)
-    tolerance = PLAIN + PLAIN * np.abs(np.where(np.isfinite(wide), wide, 0.0))  # none is near an infinite number
+    tolerance = PLAIN + PLAIN * np.abs(np.where(np.isfinite(wide), wide, 0.0))  # an infinite output has no tolerance
     return float(np.max(wide - tolerance, initial=-np.inf)), float(np.min(wide + tolerance, initial=np.inf))
 
 

@@ -6,8 +6,9 @@ nest; a reduction over other axes gets a nest of its own, which runs first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import UnionType
 
 from sympy import Add, sympify
 
@@ -54,7 +55,7 @@ Place = Axis | Spread | None
 
 
 class Misfit(Exception):
-    """Raised for a reduction over other axes than the nest's, or for other axes; it has to be computed first."""
+    """Raised for a part that does not have the axes of the nest; it has to be computed first."""
 
     def __init__(self, value: Reduce | Regrouped) -> None:
         super().__init__("a part does not fit the nest")
@@ -280,17 +281,24 @@ def fuse(
         value = substituted(value, replaced)
 
 
-def _opened(value: Value, target: Tensor) -> tuple[Value, Tensor]:
-    """Return a value and its target with the dimensions of a regrouped part, if all other parts can have them too."""
+def _nodes(value: Value, through: type[Value] | UnionType) -> Iterator[Value]:
+    """Yield a value and all that it is computed from, as far as values of these types are in between."""
     waiting, seen = [value], set[int]()
     while waiting:
         node = waiting.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, Map):
-            waiting += [argument for argument in node.arguments if isinstance(argument, Value)]
-        elif isinstance(node, Regrouped) and node.shape == value.shape:
+        yield node
+        if isinstance(node, through):
+            inner = node.arguments if isinstance(node, Map) else (getattr(node, "argument", None),)
+            waiting += [each for each in inner if isinstance(each, Value)]
+
+
+def _opened(value: Value, target: Tensor) -> tuple[Value, Tensor]:
+    """Return a value and its target with the dimensions of a regrouped part, if all other parts can have them too."""
+    for node in _nodes(value, Map):
+        if isinstance(node, Regrouped) and node.shape == value.shape:
             first, second = node.argument.shape[node.axis : node.axis + 2]
             opened, place = (split(each, node.axis, (first, second)) for each in (value, target))
             if opened is not None and isinstance(place, Tensor):
@@ -339,19 +347,9 @@ def _mean(value: Value, total: Reduce | Regrouped) -> Value:
 
     Everything that uses such a mean must see the same last bit, so the division is computed only once.
     """
-    waiting: list[Value] = [value] if isinstance(value, Reduce) else []
-    seen: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, Map):
-            if node.idiom == "numeric.mean-divisor" and node.arguments[0] is total:
-                return node
-            waiting += [argument for argument in node.arguments if isinstance(argument, Value)]
-        elif isinstance(node, Reduce | Regrouped | Reorder | Broadcast) and isinstance(node.argument, Value):
-            waiting.append(node.argument)
+    for node in _nodes(value, Map | Reduce | Regrouped | Reorder | Broadcast) if isinstance(value, Reduce) else ():
+        if isinstance(node, Map) and node.idiom == "numeric.mean-divisor" and node.arguments[0] is total:
+            return node
     return total
 
 

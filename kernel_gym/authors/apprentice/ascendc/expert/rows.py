@@ -6,7 +6,6 @@ row, neighbours on chip, and a third instruction reduces them to one for each ro
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from kernel_gym.authors.apprentice.ascendc.body import BINARY, COMPARING, LIBRARY, Body, Operand
@@ -201,11 +200,15 @@ class RowTileWriter(RowWriter):
     def _units(self) -> None:
         add, early = self.code.add, self.ahead == 2
         # The next tile is on its way while the scalar unit waits for results of this one.
-        with self.code.block("if (first < last)") if early else nullcontext():
-            add(*["CopyIn(first * t.batch);"] * early)
+        if early:
+            with self.code.block("if (first < last)"):
+                add("CopyIn(first * t.batch);")
         with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
-            with self.code.block("if (unit + 1 < last)") if early else nullcontext():
-                add("CopyIn((unit + 1) * t.batch);" if early else "CopyIn(unit * t.batch);")
+            if early:
+                with self.code.block("if (unit + 1 < last)"):
+                    add("CopyIn((unit + 1) * t.batch);")
+            else:
+                add("CopyIn(unit * t.batch);")
             add("const uint32_t row = unit * t.batch;")
             add(f"const uint32_t rows = Min(t.batch, {self.total_rows()} - row);")
             add("Compute(row, rows);", "CopyOut(row, rows);")
