@@ -32,6 +32,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Nest,
     Pad,
     Ref,
+    Running,
     Taps,
     Turned,
 )
@@ -400,6 +401,28 @@ def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_t
     assert verdict.feasible, verdict.feedback
 
 
+@pytest.mark.parametrize(
+    ("name", "ways"),
+    [
+        ("cumprod", {"function": "prod"}),
+        ("cumsum_reverse", {"backwards": True}),
+        ("cumsum_exclusive", {"exclusive": True}),
+        ("masked_cumsum", {"factor": "mask"}),
+    ],
+)
+def test_running_results_are_one_stage_and_pass_every_gate(
+    name: str, ways: dict[str, object], verifier: Verifier
+) -> None:
+    """What is reversed, shifted or multiplied before is read where it is."""
+    task = small(suites.find_task(f"level1/{name}"))
+    stage = lower(task, expert=True).stages[-1]
+    assert isinstance(stage, Running)
+    assert ways.items() <= vars(stage).items()
+    assert oracle(task).source.count("class Kernel") == 1
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
+
+
 def test_an_oracle_of_one_vector_stage_is_the_apprentice_s_kernel() -> None:
     task = suites.find_task("level1/relu")
     assert oracle(task) == fluent(task)
@@ -410,7 +433,8 @@ def test_no_simulated_author_writes_an_expert_s_kernel() -> None:
     kernel = Apprentice("oracle").write(task, (), None, np.random.default_rng(0))
     assert kernel.source.count("<<<") == fluent(task).source.count("<<<")
     assert not any(
-        isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution) for stage in lower(task).stages
+        isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution | Running)
+        for stage in lower(task).stages
     )
 
 

@@ -13,6 +13,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, few_cores,
 from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.expert.rows import RowTileWriter, kinds_of
+from kernel_gym.authors.apprentice.ascendc.expert.scans import RunningWriter
 from kernel_gym.authors.apprentice.ascendc.expert.turned import TurnedWriter
 from kernel_gym.authors.apprentice.ascendc.expert.windows import WindowWriter, suits_windows
 from kernel_gym.authors.apprentice.ascendc.lookups import entry_writer
@@ -39,6 +40,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Pieces,
     Plan,
     Product,
+    Running,
     Scan,
     Scatter,
     Stage,
@@ -86,6 +88,7 @@ _ROLES = {
     "Lookup": "Copies from the places that the indices name.",
     "Scatter": "Copies to the places that the indices name.",
     "Scan": "Carries a running result along an axis.",
+    "Running": "Carries running results along 16 rows at a time.",
 }
 _HOST_HELPERS = """\
 static uint32_t AtMost(uint32_t n, uint32_t limit)
@@ -258,7 +261,7 @@ def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
     match stage:
         case Product():
             return "Matmul"
-        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Running():
             return type(stage).__name__
         case Scan():
             return "Scan"
@@ -293,6 +296,8 @@ def _writer(
         return TurnedWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Pad):
         return PadWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, Running):
+        return RunningWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):
         return InterleaveWriter(plan, schedule, spelling, prefix, stage=nest)
     if expert and suits_columns(nest):

@@ -10,8 +10,8 @@ from kernel_gym.authors.apprentice.ascendc.stage import StageWriter
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Scan
 
-_MERGE = {"sum": "Add", "prod": "Mul"}
-_NEUTRAL = {"sum": "0.0f", "prod": "1.0f"}
+MERGE = {"sum": "Add", "prod": "Mul"}
+NEUTRAL = {"sum": "0.0f", "prod": "1.0f"}
 _CARRY = {"sum": "math.add-scalar", "prod": "math.scale"}
 
 
@@ -29,7 +29,7 @@ class ScanWriter(StageWriter):
 
     def merge(self, dst: str, left: str, right: str, n: str) -> str:
         """Return the instruction that combines two parts."""
-        return f"AscendC::{_MERGE[self.scan.function]}({dst}, {left}, {right}, {n});"
+        return f"AscendC::{MERGE[self.scan.function]}({dst}, {left}, {right}, {n});"
 
     def load(self, offset: str) -> None:
         """Write the copy of a tile into its queue and out of it."""
@@ -73,11 +73,11 @@ class RowScanWriter(ScanWriter):
         add = self.code.add
         with self.code.function("__aicore__ inline void Process()"):
             add(self.spelling.spell("buffer.get", type="float", tensor="line", buffer="lineBuf", elements="t.tile"))
-            add(self.spelling.spell("tensor.duplicate", dst="line", value=_NEUTRAL[self.scan.function], n="8"))
+            add(self.spelling.spell("tensor.duplicate", dst="line", value=NEUTRAL[self.scan.function], n="8"))
             add("AscendC::ArithProgression(placeBuf.Get<int32_t>(), 0, 4, t.tile);")
             self.core_share()
             with self.code.block("for (uint32_t row = first; row < last; ++row)"):
-                add(f"float carry = {_NEUTRAL[self.scan.function]};")
+                add(f"float carry = {NEUTRAL[self.scan.function]};")
                 with self.code.block("for (uint32_t start = 0; start < t.axis; start += t.tile)"):
                     add("carry = ScanTile(row * t.axis + start, Min(t.tile, t.axis - start), carry);")
         add("")
@@ -129,7 +129,7 @@ class ColumnScanWriter(ScanWriter):
             with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 add("const uint32_t row = unit / t.tiles;", "const uint32_t start = (unit % t.tiles) * t.tile;")
                 add("const uint32_t count = Min(t.tile, t.length - start);")
-                add(spell("tensor.duplicate", dst="total", value=_NEUTRAL[self.scan.function], n="count"))
+                add(spell("tensor.duplicate", dst="total", value=NEUTRAL[self.scan.function], n="count"))
                 with self.code.block("for (uint32_t axis = 0; axis < t.axis; ++axis)"):
                     self._step()
 

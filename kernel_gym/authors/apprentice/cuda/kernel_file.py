@@ -28,6 +28,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Pieces,
     Plan,
     Product,
+    Running,
     Scan,
     Scatter,
     Stage,
@@ -119,7 +120,7 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():
             return [_Part(list(stage.stages), stage)]
-    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution):
+    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution | Running):
         raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
 

@@ -166,6 +166,27 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Running:
+    """A running sum or product along rows of a contiguous tensor; only an expert writes it.
+
+    It runs `backwards` from the ends of rows, is `exclusive` if a result leaves its own element out, and is of the
+    products with a `factor` of the same shape if there is one.
+    """
+
+    name: str
+    function: str
+    source: str
+    target: str
+    rows: str
+    axis: str
+    backwards: bool = False
+    exclusive: bool = False
+    factor: str = ""
+    factor_dtype: str = ""
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Lookup:
     """Picks entries along an axis: `target[row, j] = source[row, index[row, j]]`, with entries of `length` elements.
 
@@ -395,7 +416,7 @@ class Either:
 #: A stage that is one launch.
 Launch = Nest | Scan | Lookup | Scatter | Product
 #: A stage that only an expert writes.
-ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution
+ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution | Running
 Stage = Launch | ExpertLaunch | Pieces | Either
 
 
@@ -410,6 +431,8 @@ def work_condition(stage: Launch | ExpertLaunch) -> str:
             extents = [text for name, text in stage.fields if name in loops]
         case Product():
             extents = [stage.batch, stage.m, stage.n, stage.k]
+        case Running():
+            extents = [stage.rows, stage.axis]
         case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution():
             extents = []  # a window that does not fit anywhere is no task
         case _:

@@ -81,6 +81,8 @@ class PlanBuilder:
     spaces: dict[str, IterationSpace] = field(default_factory=dict)
     #: Parts of the workspace that turned out to be outputs.
     moved: dict[str, str] = field(default_factory=dict)
+    #: Concatenations along the last axis: by buffer, their parts.
+    joined: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     #: Returns the shape that the current call gives its view at other cases, each with the dimensions of inputs there.
     views_elsewhere: Callable[[], Sequence[tuple[list[int], dict[str, int]]]] = tuple
     _held: dict[int, tuple[Value, Tensor]] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Pieces,
     Plan,
     Product,
+    Running,
     Scan,
     Scatter,
     Taps,
@@ -99,6 +100,8 @@ def touched(stage: Any) -> set[str]:
             return {stage.left.buffer, stage.right.buffer, stage.target}
         case Scan() | Interleave() | Filters() | Turned() | Pad():
             return {stage.source, stage.target}
+        case Running():
+            return {stage.source, stage.target} | ({stage.factor} if stage.factor else set())
         case Taps() | Convolution():
             return {stage.filters, stage.source, stage.target}
         case Lookup():
@@ -123,8 +126,8 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 
-    if isinstance(stage, Lookup | Scatter | Taps | Convolution):
-        held = [name for name in ("source", "update", "index", "filters", "target") if hasattr(stage, name)]
+    if isinstance(stage, Lookup | Scatter | Taps | Convolution | Running):
+        held = [name for name in ("source", "update", "index", "filters", "factor", "target") if hasattr(stage, name)]
         return replace(stage, **{name: names.get(getattr(stage, name), getattr(stage, name)) for name in held})
 
     def access(old: Access) -> Access:

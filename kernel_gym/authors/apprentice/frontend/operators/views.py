@@ -206,7 +206,7 @@ def flipped(plan: PlanBuilder, x: Value, axes: list[int]) -> Tensor:
     """Return the value backwards along axes."""
     dense = plan.strided(x)
     chosen = {axis % len(x.shape) for axis in axes}
-    if len(x.shape) - 1 in chosen and dense.strides[-1] != 1:
+    if len(x.shape) - 1 in chosen and dense.strides[-1] not in (1, -1):
         dense = plan.tensor(plan.copied(dense))  # backwards, elements are read only if they are neighbours
     offset = dense.offset + sum((x.shape[axis] - 1) * dense.strides[axis] for axis in chosen)
     strides = tuple(-stride if axis in chosen else stride for axis, stride in enumerate(dense.strides))
@@ -228,6 +228,8 @@ def joined(plan: PlanBuilder, parts: Sequence[Value], axis: int = 0) -> Tensor:
         place = (*part.shape[:axis], extent, *part.shape[axis + 1 :])
         plan.computed(part, Tensor(place, "float32", whole.buffer, whole.strides, at * whole.strides[axis]))
         at = at + extent
+    if axis == len(shape) - 1:
+        plan.joined[whole.buffer] = tuple(parts)
     return whole
 
 
