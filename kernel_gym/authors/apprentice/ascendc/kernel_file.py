@@ -307,7 +307,7 @@ def _writer(
             return WindowWriter(plan, schedule, spelling, prefix, nest=nest)
         writer = ShortRowPassWriter if nest.reductions else ShortRowMapWriter
         return writer(plan, schedule, spelling, prefix, nest=nest)
-    if expert and not nest.reductions and "shared" in (kinds_of(nest) or ()):
+    if expert and not nest.reductions and {"shared", "row"} & {*(kinds_of(nest) or ())}:
         return RowTileWriter(plan, schedule, spelling, prefix, nest=nest)
     if not nest.reductions:
         return MapWriter(plan, schedule, spelling, prefix, nest=nest)

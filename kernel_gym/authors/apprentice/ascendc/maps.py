@@ -23,7 +23,7 @@ class MapWriter(NestWriter):
     def _loop(self) -> None:
         add = self.code.add
         row = ["row"] if self._rows else []
-        with self.code.function("__aicore__ inline void Process()"):
+        with self.code.function(self.process_head):
             self.core_share()
             with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 if self._rows:
@@ -161,3 +161,6 @@ class MapWriter(NestWriter):
         if self._rows:
             code.add(f"t.units = {rows} * t.tiles;")
         self.call(code)
+
+    def early_units(self) -> str:
+        return f"{self.early_rows()} * t.tiles"

@@ -326,6 +326,10 @@ class NestWriter(StageWriter):
             names = ", ".join(f"{access.label}Places" for access in self.strided())
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
 
+    def early_rows(self) -> str:
+        """Return how many rows belong to the first half of the product's rows, as host arithmetic."""
+        return " * ".join(["tiling.stage0.early", *(f"t.{name}" for name in self.nest.kept[1:])])
+
     # ---- sizes -------------------------------------------------------------------------------------------------
 
     def bytes_per_element(self) -> int:

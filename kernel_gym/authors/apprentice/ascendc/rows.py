@@ -39,7 +39,7 @@ class RowWriter(NestWriter):
         return " * ".join(f"t.{name}" for name in self.nest.kept) or "1"
 
     def process(self) -> None:
-        with self.code.function("__aicore__ inline void Process()"):
+        with self.code.function(self.process_head):
             self.core_share()
             if self.shared():
                 self._share()
@@ -249,9 +249,13 @@ class RowWriter(NestWriter):
         room = f"({BUDGET - 4096} - {fixed} * t.pitch) / ({max(each, 4)} * t.pitch)"
         code.add(f"const uint32_t rows = {self.total_rows()};")
         limit = f"AtMost({room}, {self.schedule.batch})" if self.schedule.batch else f"AtMost({room}, 128)"
-        code.add(f"t.batch = AtMost({limit}, (rows + {2 * self.schedule.cores - 1}) / {2 * self.schedule.cores});")
+        shares = (4 if self.halves else 2) * self.schedule.cores
+        code.add(f"t.batch = AtMost({limit}, (rows + {shares - 1}) / {shares});")
         code.add(f"t.units = {self.spelling.spell('loop.remainder', length='rows', tile='t.batch')};")
         self.call(code)
+
+    def early_units(self) -> str:
+        return f"{self.early_rows()} / t.batch"
 
 
 def longest_row(nest: Nest, schedule: Schedule) -> int:

@@ -33,6 +33,8 @@ class StageWriter:
     in_function: bool = False
     #: True if the stage shares a launch with others, which then has the device function.
     joined: bool = False
+    #: True if the stage takes the first half of the rows while the second half is multiplied.
+    halves: bool = False
     #: False if the stage divides the on-chip memory itself, without a TPipe.
     piped: ClassVar[bool] = True
 
@@ -71,7 +73,7 @@ class StageWriter:
 
     def struct_lines(self) -> list[str]:
         """Return the members of the tiling struct."""
-        names = [name for name, _ in self.fields()] + list(self.tile_fields())
+        names = [name for name, _ in self.fields()] + list(self.tile_fields()) + ["early"] * self.halves
         return [f"    uint32_t {', '.join(names)};"]
 
     # ---- the class -----------------------------------------------------------------------------------------------
@@ -144,9 +146,24 @@ class StageWriter:
 
     # ---- cores and launch ----------------------------------------------------------------------------------------
 
+    @property
+    def process_head(self) -> str:
+        """The head of `Process`."""
+        return f"__aicore__ inline void Process({'uint32_t half' * self.halves})"
+
     def core_share(self) -> None:
         """Write the statements that give every core its share of the units."""
+        if self.halves:
+            self.code.add(
+                "const uint32_t first = half * t.early + AscendC::GetBlockIdx() * t.perCore;",
+                "const uint32_t last = Min(first + t.perCore, half == 0 ? t.early : t.units);",
+            )
+            return
         self.code.add(self.spelling.spell("core.offset"), self.spelling.spell("core.last"))
+
+    def early_units(self) -> str:
+        """Return how many units need nothing but the first half of the rows, as host arithmetic."""
+        raise NotImplementedError
 
     def set_fields(self, code: CodeWriter) -> None:
         """Write the host statements that set the sizes."""
@@ -157,7 +174,11 @@ class StageWriter:
         """Write the host statements that share the units among cores and start the kernel."""
         arguments = [f"(GM_ADDR)({self.pointer(name)})" for name, _ in self.buffers_used()]
         code.add(f"const uint32_t cores = AtMost(t.units, {self.schedule.cores});")
-        code.add("t.perCore = (t.units + cores - 1) / cores;")
+        units = "t.units"
+        if self.halves:
+            code.add(f"t.early = {self.early_units()};")
+            units = "AtLeast(t.early, t.units - t.early)"
+        code.add(f"t.perCore = ({units} + cores - 1) / cores;")
         if self.joined:
             code.add("lanes = AtLeast(cores, lanes);")
             return

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
 
+from kernel_gym.authors.apprentice.ascendc.expert.products import EvenProductWriter
+from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
+from kernel_gym.authors.apprentice.ascendc.rows import RowWriter
 from kernel_gym.authors.apprentice.ascendc.schedule import CORES
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter, snake
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
@@ -25,6 +28,19 @@ from kernel_gym.authors.apprentice.frontend.workspace import touched
 #: How many steps on one element take a core as long as starting a core takes, and how much longer than an addition
 #: some functions take.
 _STEPS = 13_800
+#: A stage on fewer elements is shorter than the time that starting the product twice takes.
+HALVED = 500_000
+#: The second half of the rows is multiplied while the stage works on the first one.
+_HALVES = (
+    "op0.Process(0);",
+    "op0.Wait();",
+    "AscendC::SyncAll();",
+    "op0.Process(1);",
+    "op1.Process(0);",
+    "op0.Wait();",
+    "AscendC::SyncAll();",
+    "op1.Process(1);",
+)
 _WEIGHTS = {"erf": 25, "tanh": 9, "sigmoid": 6, "div": 4, "exp": 2, "log": 2}
 
 
@@ -66,6 +82,8 @@ class Joint:
     def __post_init__(self) -> None:
         for writer in self.writers:
             writer.joined = True
+        for writer in self.writers[:2] if self._overlaps() else []:
+            writer.halves = True
 
     @property
     def tiling(self) -> str:
@@ -103,9 +121,23 @@ class Joint:
                         names = ", ".join(name for name, _ in self.writers[number].buffers_used())
                         code.add(f"Kernel{self.writers[number].prefix} op{number}{pipe};")
                         code.add(f"op{number}.Init({names}, tiling.stage{number});")
+                    if self.writers[numbers[0]].halves:
+                        code.add(*_HALVES)
+                        continue
                     for number in numbers:
                         code.add(*waits[number : number + (number > numbers[0])], f"op{number}.Process();")
         return code.text().rstrip("\n")
+
+    def _overlaps(self) -> bool:
+        """Return whether the stage after a product can begin with a half of its rows."""
+        product, nest, *_ = self.stages
+        if not isinstance(product, Product) or not isinstance(nest, Nest) or nest.elements < HALVED:
+            return False
+        plain = product.batch == "1" and not product.pitch and not product.split
+        read = [step.access for step in nest.loads if step.access and step.access.buffer == product.target]
+        by_rows = nest.kept and dict(nest.fields)[nest.kept[0]] == product.m
+        kinds = isinstance(self.writers[0], EvenProductWriter) and isinstance(self.writers[1], RowWriter | MapWriter)
+        return bool(plain and by_rows and kinds) and all(access.flat and access.step == "1" for access in read)
 
     def _sharing(self) -> list[list[int]]:
         """Return the stages that share a pipe: those on the cube unit need no memory on chip, but the next one does."""

@@ -87,6 +87,9 @@ class EvenProductWriter(ProductWriter):
 
     def process(self) -> None:
         add = self.code.add
+        if self.halves:
+            self._process_half()
+            return
         with self.code.function("__aicore__ inline void Process()"):
             add(*([] if self.cube_only else _FIRST))
             with self.code.block(_CUBE_LOOP if self.cube_only else _LOOP):
@@ -101,6 +104,28 @@ class EvenProductWriter(ProductWriter):
                 else:
                     add(_EXTENT, f"mm.IterateAll({target});", "mm.End();")
 
+    def _process_half(self) -> None:
+        """Write the start of half a product, which the caller waits for."""
+        add, place = self.code.add, "t.early * half + unit / t.columnBlocks * t.cube.singleCoreM"
+        with self.code.function(self.process_head):
+            add(*_FIRST, "const uint32_t end = half == 0 ? t.early : t.m;")
+            with self.code.block(_LOOP):
+                add("Wait();", f"const uint32_t which = 0, row = {place};", _PLACE[2])
+                with self.code.block("if (row < end)"):
+                    self._operand("A", self.product.left, "m", "row", True)
+                    self._operand("B", self.product.right, "n", "column", False)
+                    add(_EXTENT.replace("t.m", "end"))
+                    add(f"mm.template IterateAll<false>({self.product.target}Gm[row * t.n + column]);", "busy = true;")
+        add("")
+        with self.code.function("__aicore__ inline void Wait()"):
+            with self.code.block("if (busy)"):
+                add("mm.WaitIterateAll();", "mm.End();")
+            add("busy = false;")
+
+    def members(self) -> None:
+        super().members()
+        self.code.add(*["bool busy = false;"] * self.halves)
+
     def _first(self, matrix: Matrix, extent: str, place: str, left: bool) -> str:
         first = super()._first(matrix, extent, place, left)
         if not self.product.split:
@@ -109,7 +134,9 @@ class EvenProductWriter(ProductWriter):
 
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
-        _count_units(code, parts=CORES // 2 if self.product.split else 1)
+        if self.halves:
+            code.add("t.early = AtMost(Shared(t.m, 2), t.m);")
+        _count_units(code, parts=CORES // 2 if self.product.split else 1, rows="t.early" if self.halves else "t.m")
         if self.product.split:
             code.add("t.parts = (t.k + t.cube.singleCoreK - 1) / t.cube.singleCoreK;", "t.units *= t.parts;")
         _call(self, code)
@@ -189,9 +216,12 @@ class TapsWriter(StageWriter):
 _TAP = ("filter", "later")
 
 
-def _count_units(code: CodeWriter, k: str = "t.k", batch: str = "t.batch", parts: int = 1) -> None:
-    code.add(f"EvenBlocks(t.cube, t.m, t.n, {k}, {batch}{f', {parts}' if parts > 1 else ''});")
-    code.add("t.rowBlocks = (t.m + t.cube.singleCoreM - 1) / t.cube.singleCoreM;")
+def _count_units(
+    code: CodeWriter, k: str = "t.k", batch: str = "t.batch", parts: int = 1, rows: str = "t.m"
+) -> None:
+    code.add(f"EvenBlocks(t.cube, {rows}, t.n, {k}, {batch}{f', {parts}' if parts > 1 else ''});")
+    code.add(*["t.cube.M = t.m;"] * (rows != "t.m"))
+    code.add(f"t.rowBlocks = ({rows} + t.cube.singleCoreM - 1) / t.cube.singleCoreM;")
     code.add("t.columnBlocks = (t.n + t.cube.singleCoreN - 1) / t.cube.singleCoreN;")
     code.add(f"t.units = {batch} * t.rowBlocks * t.columnBlocks;")
 

@@ -364,7 +364,7 @@ class RowTileWriter(RowWriter):
         library = any(step.function in LIBRARY for step in self.nest.steps)
         tiles = self.schedule.buffers * (len(self.own()) + self.whole) + self.work
         each, fixed = 4 * tiles + 1 + 16 * library, 4 * len(self.shared())
-        cores = 2 * self.schedule.cores
+        cores = (4 if self.halves else 2) * self.schedule.cores
         code.add(f"const uint32_t rows = {self.total_rows()};")
         code.add(f"const uint32_t unit = t.length > {SHORT} ? {UNIT} : 64;")
         code.add("t.pitch = (t.length + unit - 1) / unit * unit;", "t.gap = t.pitch / 8 - (t.length + 7) / 8;")
