@@ -156,11 +156,11 @@ class MapWriter(NestWriter):
         rows = " * ".join(f"t.{name}" for name in self.nest.kept)
         tiles = "t.tiles" if self._rows else "t.units"
         self.set_fields(code)
-        self.fit_tile(code, " * ".join(filter(None, [rows, "t.length"])), 2 * self.schedule.cores)
+        self.fit_tile(code, " * ".join(filter(None, [rows, "t.length"])), self.shares)
         code.add(f"{tiles} = {self.spelling.spell('loop.remainder', length='t.length', tile='t.tile')};")
         if self._rows:
             code.add(f"t.units = {rows} * t.tiles;")
         self.call(code)
 
     def early_units(self) -> str:
-        return f"{self.early_rows()} * t.tiles"
+        return f"{self.early_rows()} * t.tiles" if self._rows else "tiling.stage0.early * tiling.stage0.n / t.tile"

@@ -326,6 +326,11 @@ class NestWriter(StageWriter):
             names = ", ".join(f"{access.label}Places" for access in self.strided())
             add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> {names};")
 
+    @property
+    def shares(self) -> int:
+        """How many units there are at least, so that every core has two of them at a time."""
+        return (4 if self.halves else 2) * self.schedule.cores
+
     def early_rows(self) -> str:
         """Return how many rows belong to the first half of the product's rows, as host arithmetic."""
         return " * ".join(["tiling.stage0.early", *(f"t.{name}" for name in self.nest.kept[1:])])

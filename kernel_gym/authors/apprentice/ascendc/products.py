@@ -18,7 +18,9 @@ class ProductWriter(StageWriter):
     product: Product = field(kw_only=True)
 
     def buffers_used(self) -> list[tuple[str, str]]:
-        names = dict.fromkeys((self.product.left.buffer, self.product.right.buffer, self.product.target))
+        product = self.product
+        inputs = [product.left.buffer, product.right.buffer, *[product.bias] * bool(product.bias)]
+        names = dict.fromkeys([*inputs, product.target])
         return [(name, "float") for name in names]
 
     def fields(self) -> list[tuple[str, str]]:
@@ -44,6 +46,7 @@ class ProductWriter(StageWriter):
                 add(f"const uint32_t column = unit % t.columnBlocks * {cube}.baseN;")
                 self._operand("A", self.product.left, "m", "row", True)
                 self._operand("B", self.product.right, "n", "column", False)
+                self._add_bias()
                 add(
                     self.spelling.spell(
                         "matmul.tail", rows=f"Min({cube}.baseM, t.m - row)", columns=f"Min({cube}.baseN, t.n - column)"
@@ -62,6 +65,10 @@ class ProductWriter(StageWriter):
             "transposed": str(matrix.transposed).lower(),
         }
         self.code.add(self.spelling.spell("matmul.operand", **fields))
+
+    def _add_bias(self) -> None:
+        if self.product.bias:
+            self.code.add(f"mm.SetBias({self.product.bias}Gm[column]);")
 
     def _first(self, matrix: Matrix, extent: str, place: str, left: bool) -> str:
         """Return the first element of the block's rows of A or columns of B."""

@@ -249,8 +249,7 @@ class RowWriter(NestWriter):
         room = f"({BUDGET - 4096} - {fixed} * t.pitch) / ({max(each, 4)} * t.pitch)"
         code.add(f"const uint32_t rows = {self.total_rows()};")
         limit = f"AtMost({room}, {self.schedule.batch})" if self.schedule.batch else f"AtMost({room}, 128)"
-        shares = (4 if self.halves else 2) * self.schedule.cores
-        code.add(f"t.batch = AtMost({limit}, (rows + {shares - 1}) / {shares});")
+        code.add(f"t.batch = AtMost({limit}, (rows + {self.shares - 1}) / {self.shares});")
         code.add(f"t.units = {self.spelling.spell('loop.remainder', length='rows', tile='t.batch')};")
         self.call(code)
 

@@ -114,11 +114,16 @@ class ShortRowWriter(NestWriter):
         outer = " * ".join(f"t.{name}" for name in self.nest.kept[:-1]) or "1"
         limit = min(BURSTS, self.schedule.batch or BURSTS)
         code.add("t.pitch = (t.length + 7) / 8 * 8;")
-        code.add(f"const uint32_t share = {outer} * t.{self.innermost} / {2 * self.schedule.cores} + 1;")
+        code.add(f"const uint32_t share = {outer} * t.{self.innermost} / {self.shares} + 1;")
         code.add(f"t.batch = AtMost(AtMost({self.capacity()} / t.pitch, {limit}), AtMost(share, t.{self.innermost}));")
         code.add(f"t.blocks = {self.spelling.spell('loop.remainder', length=f't.{self.innermost}', tile='t.batch')};")
         code.add(f"t.units = {outer} * t.blocks;")
         self.call(code)
+
+    def early_units(self) -> str:
+        if len(self.nest.kept) == 1:
+            return "tiling.stage0.early / t.batch"
+        return " * ".join(["tiling.stage0.early", *(f"t.{name}" for name in self.nest.kept[1:-1]), "t.blocks"])
 
     def capacity(self) -> int:
         return max(SHORT, super().capacity())
@@ -134,7 +139,7 @@ class ShortRowMapWriter(ShortRowWriter, MapWriter):
 
     def _loop(self) -> None:
         add = self.code.add
-        with self.code.function("__aicore__ inline void Process()"):
+        with self.code.function(self.process_head):
             self.core_share()
             with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 self.block_loop()
@@ -157,7 +162,7 @@ class ShortRowPassWriter(ShortRowWriter, PassWriter):
 
     def process(self) -> None:
         add = self.code.add
-        with self.code.function("__aicore__ inline void Process()"):
+        with self.code.function(self.process_head):
             self.core_share()
             with self.code.block("for (uint32_t unit = first; unit < last; ++unit)"):
                 self.block_loop()

@@ -252,6 +252,8 @@ class Product:
     deep: bool = False
     #: True if sums are so long that several cores share each: parts are added to the target, which holds zeros before.
     split: bool = False
+    #: The buffer of the numbers that are added to the columns of the result, if any.
+    bias: str = ""
 
 
 @dataclass(frozen=True)

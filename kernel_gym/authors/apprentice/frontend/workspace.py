@@ -97,7 +97,7 @@ def touched(stage: Any) -> set[str]:
         case Pieces():
             return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
         case Product():
-            return {stage.left.buffer, stage.right.buffer, stage.target}
+            return {stage.left.buffer, stage.right.buffer, stage.target, stage.bias} - {""}
         case Scan() | Interleave() | Filters() | Turned() | Pad():
             return {stage.source, stage.target}
         case Running():
@@ -121,7 +121,8 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
         return replace(stage, advance=advance, stages=tuple(renamed(part, names) for part in stage.stages))
     if isinstance(stage, Product):
         left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
-        return replace(stage, left=left, right=right, target=names.get(stage.target, stage.target))
+        target, bias = (names.get(name, name) for name in (stage.target, stage.bias))
+        return replace(stage, left=left, right=right, target=target, bias=bias)
     if isinstance(stage, Scan | Interleave | Filters | Turned | Pad):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)

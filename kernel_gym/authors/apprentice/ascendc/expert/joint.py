@@ -11,6 +11,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.products import EvenProductWri
 from kernel_gym.authors.apprentice.ascendc.maps import MapWriter
 from kernel_gym.authors.apprentice.ascendc.rows import RowWriter
 from kernel_gym.authors.apprentice.ascendc.schedule import CORES
+from kernel_gym.authors.apprentice.ascendc.short_rows import ShortRowWriter
 from kernel_gym.authors.apprentice.ascendc.stage import StageWriter, snake
 from kernel_gym.authors.apprentice.code_writer import CodeWriter, wrapped
 from kernel_gym.authors.apprentice.frontend.plan import (
@@ -135,9 +136,13 @@ class Joint:
             return False
         plain = product.batch == "1" and not product.pitch and not product.split
         read = [step.access for step in nest.loads if step.access and step.access.buffer == product.target]
-        by_rows = nest.kept and dict(nest.fields)[nest.kept[0]] == product.m
-        kinds = isinstance(self.writers[0], EvenProductWriter) and isinstance(self.writers[1], RowWriter | MapWriter)
-        return bool(plain and by_rows and kinds) and all(access.flat and access.step == "1" for access in read)
+        extent = dict(nest.fields)[nest.kept[0] if nest.kept else nest.vector]
+        whole = f"{product.m} * {product.n}", f"{product.n} * {product.m}"
+        by_rows = extent == product.m if nest.kept else extent in whole
+        kinds = isinstance(self.writers[0], EvenProductWriter) and isinstance(
+            self.writers[1], RowWriter | MapWriter | ShortRowWriter
+        )
+        return plain and by_rows and kinds and all(access.flat and access.offset == "0" for access in read)
 
     def _sharing(self) -> list[list[int]]:
         """Return the stages that share a pipe: those on the cube unit need no memory on chip, but the next one does."""

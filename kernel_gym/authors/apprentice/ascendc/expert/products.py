@@ -96,6 +96,7 @@ class EvenProductWriter(ProductWriter):
                 add(*(_SPLIT_PLACE if self.product.split else _PLACE))
                 self._operand("A", self.product.left, "m", "row", True)
                 self._operand("B", self.product.right, "n", "column", False)
+                self._add_bias()
                 step, pitch = ("t.step", "t.pitch") if self.product.pitch else ("t.m * t.n", "t.n")
                 target = f"{self.product.target}Gm[which * {step} + row * {pitch} + column]"
                 if self.product.split:
@@ -114,6 +115,7 @@ class EvenProductWriter(ProductWriter):
                 with self.code.block("if (row < end)"):
                     self._operand("A", self.product.left, "m", "row", True)
                     self._operand("B", self.product.right, "n", "column", False)
+                    self._add_bias()
                     add(_EXTENT.replace("t.m", "end"))
                     add(f"mm.template IterateAll<false>({self.product.target}Gm[row * t.n + column]);", "busy = true;")
         add("")
@@ -216,9 +218,7 @@ class TapsWriter(StageWriter):
 _TAP = ("filter", "later")
 
 
-def _count_units(
-    code: CodeWriter, k: str = "t.k", batch: str = "t.batch", parts: int = 1, rows: str = "t.m"
-) -> None:
+def _count_units(code: CodeWriter, k: str = "t.k", batch: str = "t.batch", parts: int = 1, rows: str = "t.m") -> None:
     code.add(f"EvenBlocks(t.cube, {rows}, t.n, {k}, {batch}{f', {parts}' if parts > 1 else ''});")
     code.add(*["t.cube.M = t.m;"] * (rows != "t.m"))
     code.add(f"t.rowBlocks = ({rows} + t.cube.singleCoreM - 1) / t.cube.singleCoreM;")

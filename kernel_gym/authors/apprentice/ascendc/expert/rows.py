@@ -364,12 +364,11 @@ class RowTileWriter(RowWriter):
         library = any(step.function in LIBRARY for step in self.nest.steps)
         tiles = self.schedule.buffers * (len(self.own()) + self.whole) + self.work
         each, fixed = 4 * tiles + 1 + 16 * library, 4 * len(self.shared())
-        cores = (4 if self.halves else 2) * self.schedule.cores
         code.add(f"const uint32_t rows = {self.total_rows()};")
         code.add(f"const uint32_t unit = t.length > {SHORT} ? {UNIT} : 64;")
         code.add("t.pitch = (t.length + unit - 1) / unit * unit;", "t.gap = t.pitch / 8 - (t.length + 7) / 8;")
         numbers = 1024 * (self.stats + self.schedule.buffers * len(self.numbers())) + 8192 * self.short
         room = f"({BUDGET - 4096 - numbers} - {fixed} * t.pitch) / ({each} * t.pitch)"
-        code.add(f"t.batch = AtMost(AtMost({room}, {255 * 64} / t.pitch), (rows + {cores - 1}) / {cores});")
+        code.add(f"t.batch = AtMost(AtMost({room}, {255 * 64} / t.pitch), (rows + {self.shares - 1}) / {self.shares});")
         code.add(f"t.units = {self.spelling.spell('loop.remainder', length='rows', tile='t.batch')};")
         self.call(code)

@@ -116,7 +116,7 @@ class WindowWriter(ShortRowPassWriter):
         code.add(f"const uint32_t reach = {f'{self.places_on_chip} - 1' if lines else '0'};")
         with code.block("if (room <= reach)"):
             code.add("return 1;  // the lines of a window must fit on chip")
-        code.add(f"const uint32_t share = {outer} * {rows} / {2 * self.schedule.cores} + 1;")
+        code.add(f"const uint32_t share = {outer} * {rows} / {self.shares} + 1;")
         code.add(f"t.batch = AtMost(room - reach, AtMost(share, {rows}));")
         code.add(f"t.blocks = ({rows} + t.batch - 1) / t.batch;", f"t.batch = ({rows} + t.blocks - 1) / t.blocks;")
         code.add(f"t.units = {outer} * t.blocks;")

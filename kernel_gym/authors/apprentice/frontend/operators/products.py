@@ -56,27 +56,36 @@ def _once(operand: Value) -> Value:
 
 @handles("addmm.default")
 def _addmm(plan: PlanBuilder, bias: Value, left: Value, right: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    if plan.expert and beta == 1 and alpha == 1 and isinstance(bias, Tensor) and len(bias.shape) == 1:
+        return matrix_product(plan, left, right, 0, bias)
     total = _mm(plan, left, right)
     scaled = total if alpha == 1 else apply(plan, "mul", total, alpha)
     return apply(plan, "add", scaled, bias if beta == 1 else apply(plan, "mul", bias, beta))
 
 
-def matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int) -> Tensor:
-    """Add the stage of a matrix product over `batch` leading dimensions; return its result."""
+def matrix_product(plan: PlanBuilder, left: Value, right: Value, batch: int, bias: Tensor | None = None) -> Value:
+    """Add the stage of a matrix product over `batch` leading dimensions; return its result.
+
+    The cube unit adds a bias, one number for each column, unless several cores share a sum.
+    """
     operands = [plan.strided(operand) for operand in (left, right)]
     x, y = (_dense(plan, operand, batch) for operand in operands)
     value = by_vectors(plan, x, y, batch)
+    split = plan.expert and _is_split(plan, x, y)
+    inside = bias is not None and not split and bias.contiguous and bias.dtype == "float32" and bias.offset == 0
+    if bias is not None and inside:
+        value = apply(plan, "add", value, bias)
     target = plan.scratch(value.shape)
     nest, space = plan.nest(value, target)
     count = product(value.shape[:batch])
     times, m, n, k = (c_expression(e) for e in (count, x.shape[-2], y.shape[-1], x.shape[-1]))
     cube = Product("", _matrix(x, batch), _matrix(y, batch), target.buffer, times, m, n, k)
     if plan.expert:
-        cube = replace(cube, deep=_is_deep(plan, x, y), split=_is_split(plan, x, y))
+        cube = replace(cube, deep=_is_deep(plan, x, y), split=split, bias=bias.buffer if bias and inside else "")
     if cube.split:
         plan.computed(Broadcast(target.shape, "float32", 0.0), target)
     plan.add(Either("", (cube,), nest), space)
-    return target
+    return target if bias is None or inside else apply(plan, "add", target, bias)
 
 
 def _is_deep(plan: PlanBuilder, x: Tensor, y: Tensor) -> bool:
