@@ -415,6 +415,7 @@ def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
     [
         ("level1/softmax", "BlockReduceMax"),
         ("level1/sum_reduction_over_a_dimension", "EvenColumns"),
+        ("level1/argmin_over_a_dimension", "CMPMODE::EQ"),
         ("level1/conv_depthwise_2d_square_input_asymmetric_kernel", "rows + t.axis - 1"),
         ("level1/average_pooling_2d", "* 5 + t.axis1)"),
     ],

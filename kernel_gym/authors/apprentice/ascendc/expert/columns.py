@@ -30,6 +30,8 @@ static uint32_t EvenColumns(uint32_t rows, uint32_t length, uint32_t most)
     return best;
 }
 """
+#: Reductions to an index: the comparison by which what was found before is kept, and the instruction that merges.
+KEPT = {"argmax": ("GE", "Max"), "argmin": ("LE", "Min")}
 #: Rows shorter than this are taken together whole.
 LEAST = 256
 #: Most repeats of an instruction, and most columns of a tile for rows to be no farther apart than repeats can be.
@@ -39,7 +41,8 @@ REPEATS, WIDEST = 255, 1984
 def suits_columns(nest: Nest) -> bool:
     """Return whether columns are reduced along one axis, and all elements of it can be computed in the same way."""
     accesses = [step.access for step in nest.loads if step.access and step.vector]
-    accesses += [store.access for store in nest.stores]
+    indices = all(nest.steps[store.step].reduction in KEPT for store in nest.stores)
+    accesses += [] if indices else [store.access for store in nest.stores]
     return (
         not nest.vector_reduced
         and len(nest.reduced) == 1
@@ -48,7 +51,7 @@ def suits_columns(nest: Nest) -> bool:
         # The windows of a pooling overlap: their elements along the axis are not rows one behind the other.
         and all(access.reduced[0] == "0" or access.reduced[0].startswith("t.") for access in accesses)
         and not any(step.function in COMPARING for step in nest.steps)
-        and all(step.level <= 1 and step.reduction in (None, *NEUTRAL) for step in nest.steps)
+        and all(step.level <= 1 and step.reduction in (None, *NEUTRAL, *KEPT) for step in nest.steps)
         and all(_alike(nest, step) for step in nest.steps if step.inside or step.reduction)
     )
 
@@ -88,6 +91,9 @@ class ColumnTileWriter(PassWriter):
 
     Where a tile has the whole axis, it stays on chip until the results are written.
     """
+
+    #: Comparisons read whole repeats of 64, which a tile has: its rows are followed by others, or by nothing.
+    masked = False
 
     def body(self, count: str, exact: str) -> Body:
         kinds = ["tile" if step.inside else "shared" if step.vector else "number" for step in self.nest.steps]
@@ -139,11 +145,45 @@ class ColumnTileWriter(PassWriter):
     def _pass(self, body: Body, level: int) -> None:
         super()._pass(body, level)
         for index, step in enumerate(self.nest.steps):
-            if step.reduction and step.level == level:
+            if step.reduction in KEPT and step.level == level:
+                self._fold_indices(body, index)
+            elif step.reduction and step.level == level:
                 home, merge = body.values[index].text, MERGE[step.reduction]
                 with self.code.block("for (uint32_t rows = t.batch, half; rows > 1; rows = half)"):
                     self.code.add("half = (rows + 1) / 2;")
                     self.code.add(f"AscendC::{merge}({home}, {home}, {home}[half * pitch], (rows - half) * pitch);")
+
+    def _accumulate_index(self, body: Body, index: int, source: Operand) -> None:
+        """Write the comparison of a tile with the best so far; an index is that of the tile's first row."""
+        keeps, merge = KEPT[self.nest.steps[index].reduction or ""]
+        home, best, mask = body.values[index].text, self.best[index], body.place()
+        bits = f"{mask}.ReinterpretCast<uint8_t>()"
+        body._mask(bits, keeps, [Operand(best, True), source])
+        body._select(home, bits, home, self.spelling.spell("cast.unsigned", number="axis"), False)
+        self.code.add(f"AscendC::{merge}({best}, {best}, {source.text}, {body.count});")
+        body.free.append(mask)
+
+    def _fold_indices(self, body: Body, index: int) -> None:
+        """Write the choice among rows, halves of them at a time; of equal elements the first one is taken."""
+        keeps, merge = KEPT[self.nest.steps[index].reduction or ""]
+        best = self.best[index]
+        body.free = [name for name in body.free if name != best]  # no step has it, but it is still needed
+        home, mask, first = body.values[index].text, body.place(), body.place()
+        bits, columns = f"{mask}.ReinterpretCast<uint8_t>()", body.count
+        with self.code.block("for (uint32_t rows = t.batch, half; rows > 1; rows = half)"):
+            self.code.add("half = (rows + 1) / 2;", "const uint32_t count = (rows - half) * pitch;")
+            body.count = "count"
+            other, better = Operand(f"{home}[half * pitch]", True), Operand(f"{best}[half * pitch]", True)
+            shift = self.spelling.spell("cast.unsigned", number="half")
+            self.code.add(f"AscendC::Adds({other.text}, {other.text}, {shift}, count);")
+            self.code.add(f"AscendC::Min({first}, {home}, {other.text}, count);")
+            body._mask(bits, keeps, [Operand(best, True), better])
+            body._select(home, bits, home, other.text, True)
+            body._mask(bits, "EQ", [Operand(best, True), better])
+            body._select(home, bits, first, home, True)
+            self.code.add(f"AscendC::{merge}({best}, {best}, {better.text}, count);")
+        body.count = columns
+        body.free += [best, mask, first]
 
     def _start(self, body: Body, index: int) -> None:
         columns, body.count = body.count, "t.batch * pitch"
@@ -160,7 +200,7 @@ class ColumnTileWriter(PassWriter):
 
     def copy_out_text(self, access: Access, local: str, offset: str, count: str) -> str:
         rows, gap = self._spaced(access)
-        place = f"{rows}, {in_bytes('columns', 'float')}, 0, {gap}, 0"
+        place = f"{rows}, {in_bytes('columns', self.ctype(access))}, 0, {gap}, 0"
         return f"AscendC::DataCopyPad({access.buffer}Gm[{offset}], {local}, AscendC::DataCopyExtParams{{{place}}});"
 
     def _spaced(self, access: Access) -> tuple[str, str]:
