@@ -11,6 +11,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES, Conv
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, few_cores, written_by
 from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
+from kernel_gym.authors.apprentice.ascendc.expert.pooling import PoolingWriter
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
 from kernel_gym.authors.apprentice.ascendc.expert.rows import RowTileWriter, kinds_of
 from kernel_gym.authors.apprentice.ascendc.expert.scans import RunningWriter
@@ -39,6 +40,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Pad,
     Pieces,
     Plan,
+    Pooling,
     Product,
     Running,
     Scan,
@@ -84,6 +86,7 @@ _ROLES = {
     "Pad": "Pads images with zeros.",
     "Convolution": "Multiplies lines by filters on the cube cores.",
     "Interleave": "Puts the phases of the transposed convolution between each other.",
+    "Pooling": "Merges the elements of windows.",
     "Fill": "Fills a tensor, parts of which are then written.",
     "Lookup": "Copies from the places that the indices name.",
     "Scatter": "Copies to the places that the indices name.",
@@ -140,6 +143,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
         raise Unsupported("Unsupported: a kernel of an expert with so many stages")
     cube = any(isinstance(stage, Product | Taps) for part in parts for stage in part.stages)
     lined = any(isinstance(stage, Convolution) for part in parts for stage in part.stages)
+    pooled = any(isinstance(stage, Pooling) for part in parts for stage in part.stages)
     taken: dict[str, int] = {}
     for run in _runs(parts) if expert and total > 1 else []:
         few = few_cores([stage for part in run for stage in part.stages])
@@ -177,7 +181,7 @@ def write_kernel(plan: Plan, schedule: Schedule, spelling: SpellingChoice, *, ex
         code.add(spelling.spell("matmul.include"))
     floats = any("Larger(" in text or "Smaller(" in text for text in classes)
     sized = any("AtLeast(" in buffer.elements for buffer in plan.buffers)
-    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and (lined or total > 1)) or sized else [])]
+    helpers = [_HOST_HELPERS, *([_LARGER_HELPER] if (expert and (lined or pooled or total > 1)) or sized else [])]
     helpers += [BLOCKS] if expert and cube else []
     helpers += [LINES] if lined else []
     helpers += [COLUMNS] if any(isinstance(w, ColumnTileWriter) for part in parts for w in part.writers) else []
@@ -261,7 +265,7 @@ def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
     match stage:
         case Product():
             return "Matmul"
-        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Running():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Running() | Pooling():
             return type(stage).__name__
         case Scan():
             return "Scan"
@@ -296,6 +300,8 @@ def _writer(
         return TurnedWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Pad):
         return PadWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, Pooling):
+        return PoolingWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Running):
         return RunningWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):

@@ -27,6 +27,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Pad,
     Pieces,
     Plan,
+    Pooling,
     Product,
     Running,
     Scan,
@@ -120,7 +121,7 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():
             return [_Part(list(stage.stages), stage)]
-    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution | Running):
+    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution | Running | Pooling):
         raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
 

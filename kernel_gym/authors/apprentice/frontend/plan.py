@@ -386,6 +386,29 @@ class Convolution:
 
 
 @dataclass(frozen=True)
+class Pooling:
+    """The largest elements, or sums times `scale`, of windows that slide over `count` images.
+
+    Extents, results, the places of a window, their distances, the strides and what comes `before` an image are those of
+    planes, lines and columns.
+    """
+
+    name: str
+    function: str
+    source: str
+    target: str
+    count: str
+    extents: tuple[str, ...]
+    results: tuple[str, ...]
+    window: tuple[int, ...]
+    strides: tuple[int, ...]
+    hops: tuple[int, ...]
+    before: tuple[int, ...]
+    scale: float = 1.0
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Pieces:
     """Stages that the host repeats, for pieces of a batch that the workspace cannot hold whole or for steps.
 
@@ -418,7 +441,7 @@ class Either:
 #: A stage that is one launch.
 Launch = Nest | Scan | Lookup | Scatter | Product
 #: A stage that only an expert writes.
-ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution | Running
+ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution | Running | Pooling
 Stage = Launch | ExpertLaunch | Pieces | Either
 
 
@@ -435,7 +458,7 @@ def work_condition(stage: Launch | ExpertLaunch) -> str:
             extents = [stage.batch, stage.m, stage.n, stage.k]
         case Running():
             extents = [stage.rows, stage.axis]
-        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Pooling():
             extents = []  # a window that does not fit anywhere is no task
         case _:
             extents = [text for _, text in stage.fields]

@@ -16,6 +16,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Pad,
     Pieces,
     Plan,
+    Pooling,
     Product,
     Running,
     Scan,
@@ -98,7 +99,7 @@ def touched(stage: Any) -> set[str]:
             return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
         case Product():
             return {stage.left.buffer, stage.right.buffer, stage.target, stage.bias} - {""}
-        case Scan() | Interleave() | Filters() | Turned() | Pad():
+        case Scan() | Interleave() | Filters() | Turned() | Pad() | Pooling():
             return {stage.source, stage.target}
         case Running():
             return {stage.source, stage.target} | ({stage.factor} if stage.factor else set())
@@ -123,7 +124,7 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
         left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
         target, bias = (names.get(name, name) for name in (stage.target, stage.bias))
         return replace(stage, left=left, right=right, target=target, bias=bias)
-    if isinstance(stage, Scan | Interleave | Filters | Turned | Pad):
+    if isinstance(stage, Scan | Interleave | Filters | Turned | Pad | Pooling):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 

@@ -9,15 +9,18 @@ from typing import Any
 import sympy
 
 from kernel_gym.authors.apprentice.frontend.expression import Map, Tensor, Value
+from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
-from kernel_gym.authors.apprentice.frontend.plan import Unsupported
+from kernel_gym.authors.apprentice.frontend.plan import Pooling, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
-from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, size
+from kernel_gym.authors.apprentice.frontend.sizes import ONE, Size, c_expression, product, size
 
 LOWEST = float("-inf")
 #: Functions of one instruction, and how many instructions are at most computed on the places of a window one by one.
 _SIMPLE = frozenset({"add", "sub", "mul", "max", "min", "relu", "leaky_relu"})
 MOST_ON_PLACES = 32
+#: What can be put before a line as it is loaded, and the elements on chip for the lines of a result of an expert.
+MOST_BEFORE, ROOM = 7, 41_000
 
 
 def spread(values: Any, directions: int) -> list[int]:
@@ -118,6 +121,58 @@ def _pool(
     return view, tuple(range(lead, lead + directions)), kernels
 
 
+def _pooled(
+    plan: PlanBuilder,
+    x: Value,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    function: str,
+    directions: int,
+    scale: float = 1.0,
+) -> Tensor | None:
+    """Return the result of an expert's pooling; None if windows are neither padded nor overlap, or are too large."""
+    kernels = spread(kernel, directions)
+    strides, pads = spread(stride or kernels, directions), spread(padding, directions)
+    hops, places = spread(dilation, directions), [size(k) for k in kernels]
+    reaches = [hop * (k - 1) + 1 for hop, k in zip(hops, kernels, strict=True)]
+    apart = not any(pads) and all(reach <= step for reach, step in zip(reaches, strides, strict=True))
+    if not plan.expert or apart or pads[-1] > MOST_BEFORE:
+        return None
+    wide = max(plan.sizes.value_at(x.shape[-1], at) for at in plan.dimensions_at) + 2 * pads[-1] + 16
+    if (2 * prod([*kernels[:-2], *reaches[-2:-1]]) + 5) * wide > ROOM:
+        return None
+    source = plan.floats(x)
+    extents = source.shape[-directions:]
+    counts = [
+        window_count(plan, extent + 2 * pad, k, step, hop)
+        for extent, pad, k, step, hop in zip(extents, pads, places, strides, hops, strict=True)
+    ]
+    lead = source.shape[:-directions]
+    target = plan.scratch((*lead, *counts))
+    # Rows are the lines of one image.
+    images, alone = (ONE, (product(lead),)) if directions == 1 else (product(lead), ())
+    ones, zeros = (1,) * (3 - directions), (0,) * (3 - directions)
+    lines = (ONE,) * (3 - directions - len(alone)) + alone
+    stage = Pooling(
+        "",
+        function,
+        source.buffer,
+        target.buffer,
+        c_expression(images),
+        tuple(c_expression(extent) for extent in (*lines, *extents)),
+        tuple(c_expression(extent) for extent in (*lines, *counts)),
+        (*ones, *kernels),
+        (*ones, *strides),
+        (*ones, *hops),
+        (*zeros, *pads),
+        scale,
+    )
+    plan.add(stage, IterationSpace(extents[-1]))
+    return target
+
+
 def _max_pool(directions: int) -> Any:
     def handler(
         plan: PlanBuilder,
@@ -128,6 +183,8 @@ def _max_pool(directions: int) -> Any:
         dilation: Any = 1,
         ceil: bool = False,
     ) -> Any:
+        if not ceil and (pooled := _pooled(plan, x, kernel, stride, padding, dilation, "max", directions)):
+            return (pooled, None)
         view, axes, _ = _pool(plan, x, kernel, stride, padding, dilation, ceil, LOWEST, directions)
         # Stored in memory: a comparison fused into this nest would rule out handling short rows together.
         return (plan.tensor(reduce(plan, "max", view, axes, keep=False)), None)
@@ -142,9 +199,12 @@ def _average_pool(directions: int) -> Any:
     ) -> Value:  # fmt: skip
         if (any(spread(padding, directions)) and not include_pad) or (ceil and any(spread(padding, directions))):
             raise Unsupported("Unsupported: average pooling that leaves the padding out of the mean")
-        view, axes, kernels = _pool(plan, x, kernel, stride, padding, 1, ceil, 0.0, directions)
+        scale = 1.0 / (divisor or prod(spread(kernel, directions)))
+        if not ceil and (pooled := _pooled(plan, x, kernel, stride, padding, 1, "sum", directions, scale)):
+            return pooled
+        view, axes, _ = _pool(plan, x, kernel, stride, padding, 1, ceil, 0.0, directions)
         total = reduce(plan, "sum", view, axes, keep=False)
-        return apply(plan, "mul", total, 1.0 / (divisor or prod(kernels)))
+        return apply(plan, "mul", total, scale)
 
     return handler
 
