@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from kernel_gym.errors import TaskError
 from kernel_gym.tasks.forward_calls import line_of
-from kernel_gym.tasks.operator_registry import RECURRENT, quick_registry, whole_layers
+from kernel_gym.tasks.operator_registry import RECURRENT, few_rules, quick_registry, whole_layers
 from kernel_gym.tasks.value_domains import OnHost
 
 # torch's own copying of a tree spec uses a deprecated part of torch; a user can do nothing about it.
@@ -54,7 +54,7 @@ def export_module(
                 program = torch.export.export(model, arguments, dynamic_shapes=shapes, strict=False)
             if not decomposed:
                 return program
-            with whole_layers() if layers else nullcontext():
+            with whole_layers() if layers else nullcontext(), few_rules(program):
                 rules = decompositions(KEPT + RECURRENT if layers else KEPT)
                 return cast(ExportedProgram, program.run_decompositions(rules))
     except GuardOnDataDependentSymNode as error:

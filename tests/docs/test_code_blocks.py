@@ -3,7 +3,7 @@
 Python blocks with a title are saved under it, those without are run together as one script. Bash blocks are run with
 small budgets against a local model server. `export` lines stand for settings that the test makes itself, `make`
 targets must exist. A block after `<!-- not run: REASON -->` is only parsed; so are the commands of all other pages.
-A block that several pages show is run on the last of them, unless its page uses what it writes.
+A block that several pages show is run on the last of them that `make test` runs, unless its page uses what it writes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ RUN = [
     DOCS / "concepts" / "author.md",
 ]
 ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-#: Pages whose blocks `make test-slow` runs; that of RLlib starts Ray four times, that on authors lowers every task.
-SLOW = ("guides/dataset", "quickstart/rllib", "guides/train-models", "concepts/author")
+#: Pages whose blocks `make test-slow` runs: that of RLlib starts Ray four times, that on authors lowers every task,
+#: that on agents repeats an example and the tests of agents.
+SLOW = ("guides/agent", "guides/dataset", "quickstart/rllib", "guides/train-models", "concepts/author")
 NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
 #: The most that a test spends where a page has a larger number.
 SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}
@@ -86,8 +87,9 @@ def runs_on_a_later_page(page: Path, position: int) -> bool:
 
 def blocks_after(page: Path) -> Iterator[tuple[Path, int, Block]]:
     for other in RUN[RUN.index(page) + 1 :]:
-        for at, block in enumerate(blocks(other)):
-            yield other, at, block
+        if name_of(other) not in SLOW:
+            for at, block in enumerate(blocks(other)):
+                yield other, at, block
 
 
 def files(page: Path, position: int) -> set[Block]:
@@ -141,7 +143,6 @@ def test_a_block_that_two_pages_show_runs_once() -> None:
     }
     assert {(page, command.split()[1]) for page, command in skipped if command.startswith("kernel-gym ")} == {
         ("README", "author"),
-        ("README", "compare"),
         ("README", "suite"),
         ("README", "train"),
         ("README", "verify"),

@@ -1,44 +1,46 @@
 """Torch's registry during an export: the same graphs, the same errors, and nothing stays changed."""
 
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
 from torch._decomp import decompositions
 from torch._export import utils
-from torch._ops import OperatorBase
+from torch.export import exported_program
 
 from kernel_gym.suites import find_task
 from kernel_gym.tasks import exported_graph
-from kernel_gym.tasks.operator_registry import RECURRENT, _operator, quick_registry, whole_layers
+from kernel_gym.tasks.operator_registry import RECURRENT, _operator, few_rules, quick_registry, whole_layers
+
+FORMS = Path(__file__).parent / "problems" / "forms"
 
 
-@pytest.mark.parametrize("name", ["level1/cross_entropy_loss", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "level1/cross_entropy_loss",
+        "level1/scaled_dot_product_attention",
+        "level2/gemm_bias_add_hardtanh_mish_group_norm",
+        "attention/s2_attention",
+        str(FORMS / "6_Bilinear.py"),
+    ],
+)
 def test_the_graph_is_that_of_torch_s_own_registry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task = find_task(name)
     graph = task.instance(task.public).graph()
     monkeypatch.setattr(exported_graph, "quick_registry", nullcontext)
+    monkeypatch.setattr(exported_graph, "few_rules", nullcontext)
     assert task.instance(task.public).graph() == graph
 
 
 def test_torch_is_as_it_was_afterwards() -> None:
-    before = OperatorBase.py_impl, utils._materialize_cpp_cia_ops
-    with quick_registry():
-        assert OperatorBase.py_impl is not before[0]
-        assert utils._materialize_cpp_cia_ops is not before[1]
-    assert (OperatorBase.py_impl, utils._materialize_cpp_cia_ops) == before
-
-
-def test_a_kernel_is_registered_once() -> None:
-    operator, key = torch.ops.aten.linear.default, torch._C.DispatchKey.AutogradIPU
-    with quick_registry():
-        operator.py_impl(key)(print)
-        try:
-            assert operator.py_kernels[key] is print
-            with pytest.raises(RuntimeError, match="Trying to override a python impl"):
-                operator.py_impl(key)(print)
-        finally:
-            del operator.py_kernels[key]
+    before = utils._materialize_cpp_cia_ops, exported_program._override_composite_implicit_decomp
+    program = torch.export.export(torch.nn.ReLU(), (torch.rand(2),))
+    with quick_registry(), few_rules(program):
+        assert utils._materialize_cpp_cia_ops is not before[0]
+        assert exported_program._override_composite_implicit_decomp is not before[1]
+    assert (utils._materialize_cpp_cia_ops, exported_program._override_composite_implicit_decomp) == before
 
 
 class Recurrent(torch.nn.Module):
