@@ -389,7 +389,7 @@ def test_rows_are_reduced_together_where_every_step_goes_with_that() -> None:
 @pytest.mark.parametrize(
     ("name", "suited"),
     [
-        ("conv_depthwise_2d_square_input_square_kernel", True),
+        ("conv_depthwise_2d_square_input_asymmetric_kernel", True),
         ("average_pooling_2d", True),  # all columns of a window are among the elements of a line
         ("sum_reduction_over_a_dimension", False),
     ],
@@ -400,7 +400,15 @@ def test_lines_of_windows_are_loaded_once(name: str, suited: bool) -> None:
     assert suits_windows(nest) == suited
 
 
-@pytest.mark.parametrize("name", ["average_pooling_1d", "max_pooling_2d", "average_pooling_3d"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "average_pooling_1d",
+        "max_pooling_2d",
+        "average_pooling_3d",
+        "conv_depthwise_2d_asymmetric_input_square_kernel",  # with weights
+    ],
+)
 def test_padded_windows_are_one_stage_and_pass_every_gate(name: str, verifier: Verifier) -> None:
     """What is beside an image is not written to memory before."""
     assert kinds_of_stages(f"level1/{name}") == [Pooling]

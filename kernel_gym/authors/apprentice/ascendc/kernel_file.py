@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kernel_gym.authors.apprentice.ascendc.expert.columns import COLUMNS, ColumnTileWriter, suits_columns
 from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES, ConvolutionWriter, FiltersWriter
+from kernel_gym.authors.apprentice.ascendc.expert.depthwise import DepthwiseWriter
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, few_cores, written_by
 from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
@@ -301,7 +302,7 @@ def _writer(
     if isinstance(nest, Pad):
         return PadWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Pooling):
-        return PoolingWriter(plan, schedule, spelling, prefix, stage=nest)
+        return (DepthwiseWriter if nest.weights else PoolingWriter)(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Running):
         return RunningWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Interleave):

@@ -405,6 +405,9 @@ class Pooling:
     hops: tuple[int, ...]
     before: tuple[int, ...]
     scale: float = 1.0
+    #: For sums of elements times weights of their places: the weights of each of `channels` neighbouring images.
+    weights: str = ""
+    channels: str = ""
     longest: int = 0
 
 

@@ -99,10 +99,11 @@ def touched(stage: Any) -> set[str]:
             return {name for name, _ in stage.advance}.union(*(touched(part) for part in stage.stages))
         case Product():
             return {stage.left.buffer, stage.right.buffer, stage.target, stage.bias} - {""}
-        case Scan() | Interleave() | Filters() | Turned() | Pad() | Pooling():
+        case Scan() | Interleave() | Filters() | Turned() | Pad():
             return {stage.source, stage.target}
-        case Running():
-            return {stage.source, stage.target} | ({stage.factor} if stage.factor else set())
+        case Running() | Pooling():
+            other = stage.factor if isinstance(stage, Running) else stage.weights
+            return {stage.source, stage.target, other} - {""}
         case Taps() | Convolution():
             return {stage.filters, stage.source, stage.target}
         case Lookup():
@@ -124,12 +125,13 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
         left, right = (replace(m, buffer=names.get(m.buffer, m.buffer)) for m in (stage.left, stage.right))
         target, bias = (names.get(name, name) for name in (stage.target, stage.bias))
         return replace(stage, left=left, right=right, target=target, bias=bias)
-    if isinstance(stage, Scan | Interleave | Filters | Turned | Pad | Pooling):
+    if isinstance(stage, Scan | Interleave | Filters | Turned | Pad):
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 
-    if isinstance(stage, Lookup | Scatter | Taps | Convolution | Running):
-        held = [name for name in ("source", "update", "index", "filters", "factor", "target") if hasattr(stage, name)]
+    if isinstance(stage, Lookup | Scatter | Taps | Convolution | Running | Pooling):
+        places = ("source", "update", "index", "filters", "factor", "weights", "target")
+        held = [name for name in places if hasattr(stage, name)]
         return replace(stage, **{name: names.get(getattr(stage, name), getattr(stage, name)) for name in held})
 
     def access(old: Access) -> Access:

@@ -18,7 +18,7 @@ from kernel_gym.authors.apprentice.frontend.plan import Pooling
 
 _EXTENTS, _RESULTS = ("planes", "lines", "width"), ("planesOut", "linesOut", "widthOut")
 #: Elements behind a tile that a window of unused columns may read.
-_BEHIND = 256
+BEHIND = 256
 _PROCESS = """\
 // Some lines of the results of one plane, and where the first line of their windows is: it may be above the image.
 struct Part {{
@@ -71,16 +71,15 @@ __aicore__ inline void CopyIn(const Part &at)
                                  {{true, {left}, behind, {neutral}}});
         }}
     }}
-    linesQueue.EnQue(lines);
+    linesQueue.EnQue(lines);{load_more}
 }}
 
 __aicore__ inline void Compute(const Part &at)
 {{
     AscendC::LocalTensor<float> lines = linesQueue.DeQue<float>();
     AscendC::LocalTensor<float> out = outQueue.AllocTensor<float>();
-    const AscendC::LocalTensor<float> moved = movedBuf.Get<float>();
     const AscendC::LocalTensor<uint32_t> places = placesBuf.Get<uint32_t>();
-{planes}{beside}{lines}{columns}    outQueue.EnQue(out);
+{compute}    outQueue.EnQue(out);
     linesQueue.FreeTensor(lines);
 }}
 
@@ -106,14 +105,14 @@ _PLANES = """\
     }}
 """
 #: Windows may reach farther beyond the ends of lines than to the end of a block.
-_BESIDE = """\
+BESIDE = """\
     const uint32_t used = Align({left} + t.width, 8), count = (at.rows - 1) * {step_down} + {span_down};
     for (uint32_t line = 0; line < count && used < t.pitch; ++line) {{
         AscendC::Duplicate({merged}[line * t.pitch + used], {neutral}, t.pitch - used);
     }}
 """
-_LINES = """\
-    const AscendC::LocalTensor<float> rows = rowsBuf.Get<float>();
+#: Lines outside the image.
+OUTSIDE = """\
     const int32_t held = (at.rows - 1) * {step_down} + {span_down}, inside = t.lines - at.top;
     if (at.top < 0) {{
         AscendC::Duplicate({merged}, {neutral}, Min(-at.top, held) * t.pitch);
@@ -121,14 +120,16 @@ _LINES = """\
     if (inside < held) {{
         AscendC::Duplicate({merged}[inside * t.pitch], {neutral}, (held - inside) * t.pitch);
     }}
-{merge_lines}"""
+"""
 _MERGE_LINES = """\
+    const AscendC::LocalTensor<float> rows = rowsBuf.Get<float>();
     MergeLines(rows[{margin}], {merged}, {merged}[{hop_down} * t.pitch], {step_down} * t.pitch, at.rows);
     for (uint32_t down = 2; down < {down}; ++down) {{
         MergeLines(rows[{margin}], rows[{margin}], {merged}[down * {hop_down} * t.pitch], t.row, at.rows);
     }}
 """
 _COPY_LINES = """\
+    const AscendC::LocalTensor<float> rows = rowsBuf.Get<float>();
     for (uint32_t r = 0; r < at.rows; ++r) {{
         AscendC::Adds(rows[r * t.row + {margin}], {merged}[r * {step_down} * t.pitch], 0.0f, t.pitch);
     }}
@@ -190,7 +191,8 @@ class PoolingWriter(StageWriter):
         return ("row", "pitch", "pitchOut", "held", "tile", "batch", "blocks", "units", "perCore")
 
     @property
-    def _names(self) -> dict[str, object]:
+    def names_used(self) -> dict[str, object]:
+        """The numbers and names that the text has."""
         stage = self.stage
         names: dict[str, object] = {"source": stage.source, "target": stage.target}
         for name, values in (("step", stage.strides), ("hop", stage.hops), ("before", stage.before)):
@@ -225,25 +227,32 @@ class PoolingWriter(StageWriter):
         return [f"    uint32_t {sizes};", f"    uint32_t {tiles};"]
 
     def init_lines(self) -> None:
-        self.code.add(_INIT.format(behind=_BEHIND, **self._names))
+        self.code.add(_INIT.format(behind=BEHIND, **self.names_used))
         if self._several_lines:
-            rows = f"t.batch * t.row + {_BEHIND}"
+            rows = f"t.batch * t.row + {BEHIND}"
             self.code.add(f"pipe.InitBuffer(rowsBuf, ({rows}) * sizeof(float));")
-            self.code.add(f"AscendC::Duplicate(rowsBuf.Get<float>(), {self._names['neutral']}, {rows});")
+            self.code.add(f"AscendC::Duplicate(rowsBuf.Get<float>(), {self.names_used['neutral']}, {rows});")
 
     def process(self) -> None:
-        names = self._names
-        planes = _PLANES.format(**names) if self.stage.window[0] > 1 else ""
-        merged = (_MERGE_LINES if self.stage.window[1] > 1 else _COPY_LINES).format(**names)
-        lines = _LINES.format(merge_lines=merged, **names) if self._several_lines else ""
-        parts = {"beside": "" if self._margin else _BESIDE.format(**names), "columns": self._columns()}
-        self.code.add(_PROCESS.format(planes=planes, lines=lines, **parts, **names))
-        if self._several_lines and self.stage.window[1] > 1:
-            self.code.add(_LINES_FUNCTION.format(**names))
+        self.code.add(_PROCESS.format(compute=self.compute(), load_more=self.load_more(), **self.names_used))
+        if "MergeLines(" in self.compute():
+            self.code.add(_LINES_FUNCTION.format(**self.names_used))
+
+    def load_more(self) -> str:
+        """Return the statements that load what comes with the lines of a part."""
+        return ""
+
+    def compute(self) -> str:
+        """Return the statements that compute the results of a part."""
+        names, (deep, down, _) = self.names_used, self.stage.window
+        text = (_PLANES.format(**names) if deep > 1 else "") + ("" if self._margin else BESIDE.format(**names))
+        if self._several_lines:
+            text += OUTSIDE.format(**names) + (_MERGE_LINES if down > 1 else _COPY_LINES).format(**names)
+        return text + self._columns()
 
     def _columns(self) -> str:
         """Return the statements that merge the columns of windows."""
-        names, (*_, across), (*_, hop) = self._names, self.stage.window, self.stage.hops
+        names, (*_, across), (*_, hop) = self.names_used, self.stage.window, self.stage.hops
         source = "rows" if self._several_lines else names["merged"]
         doubles = self.stage.strides[2] == 1 and (self.stage.function == "max" or across & (across - 1) == 0)
         count, merge, lines = "at.rows * t.pitchOut", names["merge"], list[str]()
@@ -265,7 +274,8 @@ class PoolingWriter(StageWriter):
                 lines.append(f"AscendC::{merge}(out, out, moved, {count});")
         if self.stage.scale != 1.0:
             lines.append(f"AscendC::Muls(out, out, {self.stage.scale!r}f, {count});")
-        return "".join(f"    {line}\n" for line in lines)
+        moved = ["const AscendC::LocalTensor<float> moved = movedBuf.Get<float>();"] if across > 1 else []
+        return "".join(f"    {line}\n" for line in [*moved, *lines])
 
     def members(self) -> None:
         super().members()
@@ -275,7 +285,7 @@ class PoolingWriter(StageWriter):
         self.code.add(f"AscendC::TBuf<AscendC::TPosition::VECCALC> movedBuf, placesBuf{rows};")
 
     def launch(self, code: CodeWriter) -> None:
-        names, (deep, _, across) = self._names, self.stage.window
+        names, (deep, _, across) = self.names_used, self.stage.window
         step, reach = self.stage.strides[1], names["span_down"]
         self.set_fields(code)
         wide = f"(t.widthOut - 1) * {self.stage.strides[2]} + {(across - 1) * self.stage.hops[2] + 1}"
@@ -286,16 +296,20 @@ class PoolingWriter(StageWriter):
         # Both tiles of lines without those of the first result, then what each result takes.
         fixed, lines = f"{2 * deep * (int(str(reach)) - step)} * t.pitch", f"{2 * deep * step} * t.pitch"
         each = f"({lines}{' + t.row' * self._several_lines} + 4 * t.pitchOut)"
-        room = (BUDGET - 8192) // 4 - 5 * _BEHIND
+        room = (BUDGET - 8192) // 4 - 5 * BEHIND
         with code.block(f"if ({fixed} + {each} > {room})"):
             code.add("return 1;  // the lines of a window must fit on chip")
         code.add(f"const uint32_t most = ({room} - {fixed}) / {each};")
+        self.share(code, step, int(str(reach)))
+
+    def share(self, code: CodeWriter, step: int, reach: int) -> None:
+        """Write the host statements that divide lines of results, of which `most` fit on chip, among cores."""
         code.add("const uint32_t results = t.images * t.planesOut;")
         code.add(f"const uint32_t share = results * t.linesOut / {2 * self.schedule.cores} + 1;")
         code.add("t.batch = AtMost(AtMost(share, 255), AtMost(most, t.linesOut));")
         code.add("t.blocks = (t.linesOut + t.batch - 1) / t.batch;")
         code.add("t.batch = (t.linesOut + t.blocks - 1) / t.blocks;")
         code.add(f"t.held = (t.batch - 1) * {step} + {reach};")
-        code.add(f"t.tile = ({deep} * t.held * t.pitch + 127) / 128 * 128 + {_BEHIND};")
+        code.add(f"t.tile = ({self.stage.window[0]} * t.held * t.pitch + 127) / 128 * 128 + {BEHIND};")
         code.add("t.units = results * t.blocks;")
         self.call(code)

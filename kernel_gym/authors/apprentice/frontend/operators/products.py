@@ -21,7 +21,13 @@ from kernel_gym.authors.apprentice.frontend.expression import (
 from kernel_gym.authors.apprentice.frontend.operators.lines import by_lines
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, handles, reduce
 from kernel_gym.authors.apprentice.frontend.operators.taps import tapped
-from kernel_gym.authors.apprentice.frontend.operators.windows import aligned, spread, window_count, windows
+from kernel_gym.authors.apprentice.frontend.operators.windows import (
+    aligned,
+    pooled_windows,
+    spread,
+    window_count,
+    windows,
+)
 from kernel_gym.authors.apprentice.frontend.plan import Either, Matrix, Pieces, Product, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
 from kernel_gym.authors.apprentice.frontend.sizes import Size, c_expression, product, row_major, size
@@ -32,6 +38,8 @@ PIECE = 4 << 20
 DEEP, LONG = 4, 1024
 #: Several cores share a sum that is this many times as long as the result is high and wide.
 SPLIT = 16
+#: Elements on chip for the lines of depthwise convolutions.
+LINES = 30_000
 
 
 @handles("mm.default")
@@ -141,9 +149,26 @@ def _convolution(
         settings = list(zip(strides, pads, hops, extra, strict=True))
         total = by_lines(plan, x, weight, transposed, settings)
         total = tapped(plan, x, weight, transposed, settings) if total is None else total
+    if plan.expert and not transposed and directions == 2 and strides == [1, 1]:
+        total = _depthwise(plan, x, weight, pads, hops) if total is None else total
     if total is None:
         total = _by_windows(plan, x, weight, strides, pads, hops, transposed, extra, groups)
     return total if bias is None else apply(plan, "add", total, reorder(bias, (0,) + (None,) * directions))
+
+
+def _depthwise(plan: PlanBuilder, x: Value, weight: Tensor, pads: list[int], hops: list[int]) -> Tensor | None:
+    """Add an expert's stage of a convolution of single channels; None if it is another one, or lines do not fit."""
+    alone = weight.shape[1] == 1 and plan.sizes.same(weight.shape[0], x.shape[1])
+    sizes = [{plan.sizes.value_at(extent, at) for at in plan.dimensions_at} for extent in weight.shape[2:]]
+    if not alone or not weight.contiguous or weight.dtype != "float32" or any(len(each) > 1 for each in sizes):
+        return None
+    down, across = (size.pop() for size in sizes)
+    if across == 1:
+        return None  # no column is shifted
+    wide = max(plan.sizes.value_at(x.shape[3], at) for at in plan.dimensions_at) + 2 * pads[1] + 8
+    if (hops[0] * (down - 1) + 1) * wide > LINES // (across + 2):
+        return None
+    return pooled_windows(plan, x, [down, across], [1, 1], pads, hops, "sum", 2, weights=weight)
 
 
 def _by_windows(

@@ -121,7 +121,7 @@ def _pool(
     return view, tuple(range(lead, lead + directions)), kernels
 
 
-def _pooled(
+def pooled_windows(
     plan: PlanBuilder,
     x: Value,
     kernel: Any,
@@ -131,6 +131,7 @@ def _pooled(
     function: str,
     directions: int,
     scale: float = 1.0,
+    weights: Tensor | None = None,
 ) -> Tensor | None:
     """Return the result of an expert's pooling; None if windows are neither padded nor overlap, or are too large."""
     kernels = spread(kernel, directions)
@@ -168,6 +169,8 @@ def _pooled(
         (*ones, *hops),
         (*zeros, *pads),
         scale,
+        weights.buffer if weights else "",
+        c_expression(weights.shape[0]) if weights else "",
     )
     plan.add(stage, IterationSpace(extents[-1]))
     return target
@@ -183,7 +186,7 @@ def _max_pool(directions: int) -> Any:
         dilation: Any = 1,
         ceil: bool = False,
     ) -> Any:
-        if not ceil and (pooled := _pooled(plan, x, kernel, stride, padding, dilation, "max", directions)):
+        if not ceil and (pooled := pooled_windows(plan, x, kernel, stride, padding, dilation, "max", directions)):
             return (pooled, None)
         view, axes, _ = _pool(plan, x, kernel, stride, padding, dilation, ceil, LOWEST, directions)
         # Stored in memory: a comparison fused into this nest would rule out handling short rows together.
@@ -200,7 +203,7 @@ def _average_pool(directions: int) -> Any:
         if (any(spread(padding, directions)) and not include_pad) or (ceil and any(spread(padding, directions))):
             raise Unsupported("Unsupported: average pooling that leaves the padding out of the mean")
         scale = 1.0 / (divisor or prod(spread(kernel, directions)))
-        if not ceil and (pooled := _pooled(plan, x, kernel, stride, padding, 1, "sum", directions, scale)):
+        if not ceil and (pooled := pooled_windows(plan, x, kernel, stride, padding, 1, "sum", directions, scale)):
             return pooled
         view, axes, _ = _pool(plan, x, kernel, stride, padding, 1, ceil, 0.0, directions)
         total = reduce(plan, "sum", view, axes, keep=False)
