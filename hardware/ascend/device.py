@@ -32,7 +32,7 @@ from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.latency_statistics import measured, novelty, set_medians
 from kernel_gym.hardware.host.runtime import INCLUDE as SHARED_INCLUDE
 from kernel_gym.hardware.host.runtime import HostPrograms, runtime
-from kernel_gym.hardware.host.tensors import NPU_FACTOR, random_inputs, workspace_bytes
+from kernel_gym.hardware.host.tensors import npu_workspace_bytes, random_inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
@@ -207,7 +207,7 @@ def plan_of(artifact: Path, signature: Signature) -> launches.Plan:
     folder = artifact.parent
     names = {int(place): name for place, name in json.loads((folder / "kernels.json").read_text()).items()}
     lines = launches.line_count(folder / host_compiler.SOURCE)
-    return launches.plan(runtime(), folder / HOST, names, signature, workspace_bytes(signature, NPU_FACTOR), lines)
+    return launches.plan(runtime(), folder / HOST, names, signature, npu_workspace_bytes(signature), lines)
 
 
 def build_into(folder: Path, source: str, cann: Cann, programs: HostPrograms) -> tuple[Diagnostic, ...]:
@@ -276,7 +276,7 @@ def request_of(
         "launches": started,
         "inputs": [spec.nbytes for spec in signature.inputs],
         "outputs": [spec.nbytes for spec in signature.outputs],
-        "workspace": workspace_bytes(signature, NPU_FACTOR),
+        "workspace": npu_workspace_bytes(signature),
         "sets": tensors.count,
         "set_bytes": tensors.set_bytes,
         "output_bytes": tensors.output_bytes,

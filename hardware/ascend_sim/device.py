@@ -26,7 +26,7 @@ from kernel_gym.hardware.bundles.runner import BundleRunner
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, PackedBuild, Run
 from kernel_gym.hardware.host.compiler import is_plain
 from kernel_gym.hardware.host.device_process import DeviceProcess
-from kernel_gym.hardware.host.tensors import NPU_FACTOR, workspace_bytes
+from kernel_gym.hardware.host.tensors import npu_workspace_bytes
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import DTYPES, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
@@ -300,7 +300,7 @@ def _read_inputs(signature: Signature) -> tuple[TensorSpec, ...]:
 
 
 def _workspace_bytes(inputs: Inputs) -> int:
-    return workspace_bytes(inputs.signature, NPU_FACTOR) if inputs.workspace is None else inputs.workspace
+    return npu_workspace_bytes(inputs.signature) if inputs.workspace is None else inputs.workspace
 
 
 def _numbers(inputs: Inputs) -> tuple[int, ...]:

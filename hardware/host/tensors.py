@@ -64,3 +64,8 @@ def workspace_bytes(signature: Signature, factor: int = WORKSPACE_FACTOR) -> int
     """Return the size of a kernel's workspace."""
     tensors = (*signature.inputs, *signature.outputs)
     return WORKSPACE_BYTES + factor * sum(spec.nbytes for spec in tensors)
+
+
+def npu_workspace_bytes(signature: Signature) -> int:
+    """Return the size of a kernel's workspace on an NPU, on the simulator and in a bundle."""
+    return workspace_bytes(signature, NPU_FACTOR)

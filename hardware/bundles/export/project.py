@@ -12,7 +12,7 @@ from kernel_gym.errors import BundleError
 from kernel_gym.hardware.bundles.export.source import KernelFunction, OneFile
 from kernel_gym.hardware.bundles.text import snake_case
 from kernel_gym.hardware.host import runtime
-from kernel_gym.hardware.host.tensors import workspace_bytes
+from kernel_gym.hardware.host.tensors import npu_workspace_bytes
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
 
@@ -43,7 +43,7 @@ class Project:
         self._file, self._signature = file, signature
         self._inputs = [_Tensor(f"in{i}", spec.dtype) for i, spec in enumerate(signature.inputs)]
         self._outputs = [_Tensor(f"out{i}", spec.dtype) for i, spec in enumerate(signature.outputs)]
-        self.scratch_bytes = workspace_bytes(signature) if file.uses_workspace else 0
+        self.scratch_bytes = npu_workspace_bytes(signature) if file.uses_workspace else 0
         if self.scratch_bytes:
             self._outputs.append(_Tensor("scratch", "uint8"))
 

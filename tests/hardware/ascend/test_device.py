@@ -267,7 +267,7 @@ def test_launches_of_real_kernels_are_written_down(name: str, tmp_path: Path) ->
         place: str(parts.kernels.index(one))
         for place, one in kernels_in(tmp_path / "host.so", {*parts.kernels}).items()
     }
-    plan = launches.plan(runtime(), tmp_path / "host.so", names, signature, ascend.workspace_bytes(signature), 1000)
+    plan = launches.plan(runtime(), tmp_path / "host.so", names, signature, ascend.npu_workspace_bytes(signature), 1000)
     assert plan.fault is None
     assert {launch.kernel for launch in plan.launches} == {str(n) for n in range(len(parts.kernels))}
     assert all(1 <= launch.grid[0] <= 48 for launch in plan.launches)

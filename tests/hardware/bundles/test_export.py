@@ -13,7 +13,7 @@ from kernel_gym.errors import BundleError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.bundles.export import export
 from kernel_gym.hardware.device import Inputs
-from kernel_gym.hardware.host.tensors import random_inputs
+from kernel_gym.hardware.host.tensors import npu_workspace_bytes, random_inputs
 from kernel_gym.kernel import Kernel
 from kernel_gym.verifier import Verifier
 
@@ -58,6 +58,7 @@ def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as
         )
     assert bundle.status == one_file.status == "ok", bundle.fault
     np.testing.assert_array_equal(bundle.outputs[0], one_file.outputs[0])
+    assert f"{npu_workspace_bytes(signature)}" in export(kernel, task)
     assert bundle.latency_us == pytest.approx(one_file.latency_us, rel=1e-3)
 
 
