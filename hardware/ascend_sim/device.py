@@ -188,7 +188,9 @@ class AscendSim:
         rate = self._chip["cube_cores"] * self._chip["clock_mhz"] * 16 * 16 * 32 / size / self._chip["cube.step"]
         return self._chip["launch.base_us"] + work / rate
 
-    def roofline_us(self, signature: Signature, work: int, *, nonlinear: bool = False) -> float:
+    def roofline_us(
+        self, signature: Signature, work: int, *, nonlinear: bool = False, whole: frozenset[int] | None = None
+    ) -> float:
         """Return the time of the chip's roofline: a launch on the best number of cores, and what they are busy with.
 
         That is reading the inputs from HBM and writing the outputs, each once, or the multiply-adds in the inputs' own
@@ -198,6 +200,7 @@ class AscendSim:
             signature: Shapes and dtypes of the call.
             work: The number of multiply-adds and of elements of inputs and outputs.
             nonlinear: Whether the task computes what the cube unit cannot, so that vector cores have to be started.
+            whole: The positions of the inputs that are read whole; None: all, or none where an input holds indices.
 
         Returns:
             Microseconds.
@@ -205,7 +208,8 @@ class AscendSim:
         inputs = signature.inputs
         elements = sum(spec.numel for spec in (*inputs, *signature.outputs))
         sizes = [spec.nbytes // spec.numel for spec in inputs if spec.numel]
-        read, written = (sum(spec.nbytes for spec in specs) for specs in (_read_inputs(signature), signature.outputs))
+        moved = _read_inputs(signature) if whole is None else [inputs[place] for place in sorted(whole)]
+        read, written = (sum(spec.nbytes for spec in specs) for specs in (moved, signature.outputs))
         return roofline_us(self._chip, Work(read, written, max(0, work - elements), min([4, *sizes]), nonlinear))
 
     def _copy_us(self, nbytes: int) -> float:

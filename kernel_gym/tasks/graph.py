@@ -20,6 +20,30 @@ from kernel_gym.tasks.specs import TensorSpec
 #: The operator of a call that takes one of several results.
 GETITEM = "getitem"
 
+#: Operators that pick entries of their first argument, and those whose results need all of it, by their names without
+#: overloads. Results of others are taken to need as much of their arguments as is needed of them.
+_PICKING = frozenset({"embedding", "gather", "index", "index_select", "select", "slice", "take"})
+_MERGING = frozenset(
+    {
+        *(
+            "addmm",
+            "amax",
+            "amin",
+            "argmax",
+            "argmin",
+            "bmm",
+            "convolution",
+            "cumsum",
+            "logsumexp",
+            "max",
+            "mean",
+            "min",
+        ),
+        *("mm", "native_batch_norm", "native_group_norm", "native_layer_norm", "prod", "sum", "var", "_log_softmax"),
+        *("_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "_softmax"),
+    }
+)
+
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -85,6 +109,28 @@ class Graph:
     def operators(self) -> tuple[str, ...]:
         """Return the distinct operators in the order of their first calls."""
         return tuple(dict.fromkeys(call.operator for call in self.calls))
+
+    def read_whole(self) -> frozenset[str]:
+        """Return the names of the inputs of which every element is needed, as far as the operators show it."""
+        open_inputs = {item.name: {item.name} for item in self.inputs}
+        whole = set[str]()
+        for call in self.calls:
+            kind = call.operator.split(".")[1] if "." in call.operator else call.operator
+            each = [_inputs_of(argument, open_inputs) for argument in (*call.arguments, *call.keywords.values())]
+            used = set[str]().union(*each)
+            if kind in _MERGING:
+                whole |= used
+            elif kind in _PICKING:
+                whole |= set[str]().union(*each[1:])
+            open_inputs[call.name] = set() if kind in _MERGING | _PICKING else used
+        return frozenset(whole.union(*(open_inputs.get(name, set()) for name, _ in self.outputs)))
+
+
+def _inputs_of(argument: Argument, open_inputs: dict[str, set[str]]) -> set[str]:
+    """Return the inputs of whose elements an argument is made, one by one."""
+    if isinstance(argument, list):
+        return set[str]().union(*(_inputs_of(each, open_inputs) for each in argument))
+    return open_inputs.get(argument.name, set()) if isinstance(argument, Result) else set()
 
 
 def graph_of(program: ExportedProgram, changes: Sequence[str] = (), arguments: Sequence[str] = ()) -> Graph:

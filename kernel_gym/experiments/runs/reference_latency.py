@@ -77,10 +77,23 @@ def floor_us(task: Task, device: Any) -> float:
     instance = task.instance(task.timing)
     signature, floor = instance.signature, float(device.floor_us(instance.signature))
     if hasattr(device, "roofline_us"):
-        return max(floor, float(device.roofline_us(signature, instance.work(), nonlinear=instance.nonlinear())))
+        ways: dict[str, Any] = {"nonlinear": instance.nonlinear()}
+        if any(spec.domain.kind == "index" for spec in signature.inputs):
+            ways["whole"] = _read_whole(task)
+        return max(floor, float(device.roofline_us(signature, instance.work(), **ways)))
     if hasattr(device, "compute_us"):
         return max(floor, float(device.compute_us(signature, instance.work())))
     return floor
+
+
+def _read_whole(task: Task) -> frozenset[int]:
+    """Return the positions of the inputs that a kernel has to read whole, of a task with indices among its inputs."""
+    graph = task.instance(task.public).graph()
+    arguments = [item.name for item in graph.inputs if item.is_argument and item.tensor]
+    names = {item.label: item.name for item in graph.inputs}
+    order = [*arguments, *(names.get(label, "") for label in graph.state)]
+    whole = graph.read_whole()
+    return frozenset(place for place, name in enumerate(order) if name in whole)
 
 
 def oracle_us(task: Task, verifier: KernelVerifier, cache: VerdictCache | None = None) -> float | None:

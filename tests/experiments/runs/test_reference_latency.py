@@ -99,10 +99,19 @@ def test_a_device_with_a_roofline_has_no_other_floor(relu: Task) -> None:
 
 def test_the_roofline_knows_whether_a_task_is_more_than_sums_of_products() -> None:
     device, asked = Counting(None).device, list[bool]()
-    device.roofline_us = lambda signature, work, nonlinear: asked.append(nonlinear) or 20.0
+    device.roofline_us = lambda signature, work, nonlinear, whole=None: asked.append(nonlinear) or 20.0
     for name in ("conv2d_relu_bias_add", "gemm_scale_batch_norm", "conv2d_mish_mish", "conv3d_min_softmax"):
         floor_us(suites.find_task(f"level2/{name}"), device)
     assert asked == [False, True, True, True]
+
+
+@pytest.mark.parametrize(("name", "whole"), [("cross_entropy_loss", {0, 1}), ("batch_norm", {0, 1, 2, 3, 4})])
+def test_the_roofline_knows_what_is_read_whole_beside_indices(name: str, whole: set[int]) -> None:
+    """A norm counts its batches, which its results do not depend on."""
+    device, asked = Counting(None).device, list[frozenset[int]]()
+    device.roofline_us = lambda signature, work, nonlinear, whole: asked.append(whole) or 20.0
+    floor_us(suites.find_task(f"level1/{name}"), device)
+    assert asked == [whole]
 
 
 def test_a_large_product_is_bound_by_the_cube_and_a_relu_by_the_memory(relu: Task) -> None:
