@@ -42,7 +42,8 @@ constexpr double kSilence = 2.0;
 // Processor seconds between two deadlines above which a kernel counts as computing, not waiting.
 constexpr double kStirring = 0.01;
 
-// How often a session says that it is at work: records of large matrices take the device seconds each.
+// How often a session says that it is at work: records of large matrices take the device seconds each, and so may the
+// timing of a long phase.
 constexpr std::chrono::seconds kSign{5};
 
 // The deadline for the next record. It limits waiting only: the total work of a kernel is limited by its budget, and a
@@ -261,10 +262,7 @@ bool Session::drain(Executor &executor, End *end) {
             *end = End::Returned;
             return true;
         }
-        if (tail_ % 16 == 0 && Clock::now() - said_ > kSign) {
-            at_work_();
-            said_ = Clock::now();
-        }
+        if (tail_ % 16 == 0) give_sign();
         if (tail_ % 512 == 0) {
             deadline_ = latest(request_);
             if (ring_.kernel_sleeps.load(std::memory_order_relaxed)) {
@@ -278,6 +276,12 @@ bool Session::drain(Executor &executor, End *end) {
         wake(&ring_.kernel_sleeps);
     }
     return false;
+}
+
+void Session::give_sign() {
+    if (Clock::now() - said_ <= kSign) return;
+    at_work_();
+    said_ = Clock::now();
 }
 
 bool Session::silent() {
@@ -362,7 +366,7 @@ std::string Session::run(int descriptor) {
     const Code code(request_.code);
     const TensorMemory memory(request_, descriptor);
     prepare_cache(chip);
-    Timeline timeline(chip, *l2_);
+    Timeline timeline(chip, *l2_, [this] { give_sign(); });
     Outputs outputs(timeline, request_.trace, request_.log);
     ExecutorOptions options = options_for(request_, chip, memory);
     options.words = [this](uint64_t *to, size_t count) { read_words(to, count); };

@@ -17,7 +17,7 @@ namespace sim {
 
 class Session {
 public:
-    // `at_work` is called every few seconds while the kernel sends records.
+    // `at_work` is called every few seconds while the kernel sends records and while they are timed.
     // `l2` is what the run before left; a run that does not continue it makes another.
     Session(const Request &request, Ring &ring, Zygote &zygote, std::unique_ptr<L2> &l2, std::function<void()> at_work)
         : request_(request), ring_(ring), zygote_(zygote), l2_(l2), at_work_(std::move(at_work)),
@@ -40,6 +40,7 @@ private:
     void read_words(uint64_t *to, size_t count);
     uint64_t spent_in_loops(const Executor &executor) const;
     bool await_records();
+    void give_sign();
     // True if the kernel process computed for long without sending a record: a loop in which nothing is counted.
     bool silent();
     DeviceFault death() const;

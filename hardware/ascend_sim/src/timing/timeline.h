@@ -1,157 +1,152 @@
 // The timing pass: turns instruction records into time with a chip profile.
 //
 // Each core has seven pipes that execute their instructions in order. The scalar unit S issues every instruction; an
-// instruction starts when its pipe is free and the signals it waits for have been given. Records arrive core after
-// core, so cores affect each other only through what a launch fixes beforehand (how many cores share HBM), SyncAll, and
-// L2.
+// instruction starts when its pipe is free and the signals it waits for have been given. Records arrive core after core
+// and are kept until all cores have met or ended, then they are timed. Cores affect each other through what a launch
+// fixes beforehand (how many cores share HBM), SyncAll, flags, and the bytes that they fetch together: if there are such
+// bytes, the phase is timed once more when the first time has shown who reads what when. A phase with more records than
+// are kept, or after thousands of others, is timed once: nobody shares a fetch, and all cores are in each other's way.
 #pragma once
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "caches.h"
 #include "chip.h"
 #include "costs.h"
+#include "timeline_core.h"
 #include "trace.h"
 
 namespace sim {
 
-// The cause of a pipe's wait: one of the pipes, or the other cores.
-enum Cause : uint8_t { CAUSE_SYNC = ASC_PIPES, CAUSES };
-
-struct Totals {
-    Ticks busy[ASC_PIPES] = {};
-    Ticks wait[ASC_PIPES][CAUSES] = {};
-    uint64_t instructions[ASC_PIPES] = {};
-    uint64_t hbm_read = 0, hbm_write = 0, l2_read = 0, l2_write = 0, ub = 0;
-    uint64_t bursts_in = 0, bursts_out = 0, misaligned = 0, scalar_accesses = 0, cache_misses = 0, repeats = 0;
-    Ticks conflicts = 0, contention = 0, core_time = 0;
-    void add(const Totals &other);
-};
-
-class Timeline : public Sink {
+class Timeline : public Sink, private timing::State {
 public:
-    // `l2` is as the launches before left it.
-    Timeline(const Chip &chip, L2 &l2);
-    ~Timeline() override;
+    // `l2` is as the launches before left it. `at_work` is called now and then while a long phase is timed.
+    Timeline(const Chip &chip, L2 &l2, std::function<void()> at_work = [] {});
     void take(const Instr &instr) override;
     void take_loop(const ScalarLoop &loop) override;
-    double latency_us() const;
+    double latency_us() const { return chip_.microseconds(now_); }
     std::string report_json() const;
     // Writes a Chrome trace of the pipes from now on; `file` stays open and belongs to the caller until finish_trace.
     void trace_to(FILE *file);
     void finish_trace();
 
 private:
-    struct Pipe;
-    struct Core;
-    struct Moment {
-        Ticks time = 0;
-        uint8_t pipe = ASC_S;
+    using Core = timing::Core;
+    using Moment = timing::Moment;
+    using Span = timing::Span;
+    // A record as it is kept: what does not depend on other pipes and cores is computed.
+    struct Step {
+        Kind kind;  // Overhead: any scalar code
+        uint8_t pipe;
+        uint8_t flags;  // see below
+        int32_t ahead;  // scalar code: how long after it what it has read arrives; negative: it has read nothing
+        uint32_t core;
+        int32_t line;
+        int64_t value;  // a time, a token, or the number of a move or a product
     };
-    // Transfers that the other cores slow down: their time, and the sum of its products with the time in the phase at
-    // which each transfer ends, in square cycles.
-    struct Traffic {
-        Ticks time = 0, moment = 0;
-        void add(const Traffic &other) { time += other.time, moment += other.moment; }
-        // When it ends, if it is spread evenly: twice its mean time.
-        Ticks until() const { return time < CYCLE ? 0 : 2 * CYCLE * (moment / (time / CYCLE)); }
+    static constexpr uint8_t BYPASS = 1, ATOMIC = 2, LATEST = 4,
+                             USES = 8;  // USES: begins with the use of what was read
+    struct Move {
+        uint64_t gm, gap;
+        uint32_t bursts, bytes;
     };
-    // A physical core: when it has finished its blocks, how much of that time depends on the other cores, and what its
-    // blocks have filled of L2.
-    struct Place {
-        Ticks free = 0, for_others = 0, from_l2 = 0, work = 0, shared = 0;
-        Traffic hbm = {};
-        uint64_t filled = 0, dirty = 0;
+    struct Product {
+        Costs::Matmul cost;
+        MatrixRows matrix[4];
     };
-    // A finished block: where it ran, and the time it loses for each byte that comes from HBM instead of L2.
-    struct Ended {
-        uint32_t place = 0;
-        Rate loss;
+    // The scalar unit of a core while its records are taken.
+    struct Unit {
+        Unit(uint64_t cache_bytes, uint32_t begun) : cache(cache_bytes), phase(begun) {}
+        DataCache cache;
+        Ticks clock = 0;     // of scalar code alone
+        int32_t ahead = -1;  // how long until what was read last arrives; negative: that depends on waits
+        uint32_t phase;
+        bool waiting = false;  // in SyncAll
     };
-    // What a core did in a phase, which ends at a SyncAll or with the launch. `for_others`: what it lost by fetching bytes
-    // to L2 that other cores read there; `from_l2`: its reads of theirs; `shared`: its bytes at its share of HBM.
-    struct Span {
-        Ticks time, work, from_l2, for_others, shared;
-        Traffic hbm;
-    };
-    struct Arrival {
-        uint32_t block;
-        Span span;
-        Rate loss;
-    };
-    struct Meeting {
-        Ticks last = 0;
-        std::vector<Arrival> cores;
-    };
-    struct Launch {
-        uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
-        bool flags = false;  // cores have waited for flags of others in this phase
-        Ticks began = 0, core_time = 0;
-        Ticks since = 0,
-              saved = 0;  // when the phase began; what the phases before it took less than their cores' clocks
-        std::vector<Meeting> meetings;
-        std::vector<Place> places;
-        std::vector<Ended> ended;  // by block
-        std::vector<Way> cubes;    // in a mixed launch two vector cores share one
-    };
-    struct ScalarTime;
-    struct LineTime { Ticks busy[ASC_PIPES] = {}; };
+    struct Period;
 
+    // Taking records: timeline_take.cpp.
+    Unit &unit(uint32_t block);
+    void forget(uint32_t block);
+    void resume(Unit &unit);
+    void keep(Unit &unit, const Instr &instr, int64_t value, uint8_t flags = 0);
+    void keep_scalar(Unit &unit, uint32_t core, Ticks time, bool uses, bool reads);
+    void scalar(Unit &unit, uint32_t core, int32_t line, Ticks time, bool uses = false, bool reads = false);
+    void local_scalar(Unit &unit, uint32_t core, int32_t line, bool write);
+    void global_scalar(Unit &unit, uint32_t core, int32_t line, uint64_t address);
+    void period(Unit &unit, const ScalarLoop &loop, uint32_t first, uint32_t count);
+    void again(Unit &unit, const ScalarLoop &loop, const Period &before, uint32_t times);
+    void vector(Unit &unit, const Instr &instr);
+    void product(Unit &unit, const Instr &instr);
+
+    // Launches: timeline_launch.cpp.
     void begin_launch(const Instr &instr);
     void end_launch();
+    void share_memory();
+    void time_phase();
+    void time_at_once();
+    void play_steps(bool last);
+    void forget_steps();
+    void begin_phase();
+    void end_phase();
+    Ticks settle(std::vector<Span> spans) const;
     void begin_core(uint32_t block);
     void end_core(Core &core);
     Core &core(uint32_t block);
-    void share_memory(Core &core);
-    Ticks settle(std::vector<Span> spans) const;
-    void transfer(Core &core, Ticks time, Ticks end) const;
-    static Rate loss(const Core &core, Ticks span);
-    void end_phase(const Meeting &meeting);
-    void release_sync(Core &core);
-
-    Ticks issue(Core &core, uint8_t pipe);
-    void run(Core &core, const Instr &instr, Ticks start, Ticks free, Ticks done);
-    void plain(Core &core, const Instr &instr, Ticks time);
-    void scalar(Core &core, int32_t line, Ticks time);
-    void spend(int32_t line, uint8_t pipe, Ticks time);
-    void vector(Core &core, const Instr &instr);
-    void copy(Core &core, const Instr &instr, bool write);
-    Touch touch(Core &core, const Instr &instr, bool write);
-    Ticks share_of_hbm(Core &core, uint64_t read, uint64_t written) const;
-    Ticks hbm_read(Core &core, const Instr &instr, uint64_t bytes);
-    void local_scalar(Core &core, int32_t line, bool write);
-    void use_loaded(Core &core);
-    void global_scalar(Core &core, int32_t line, uint64_t address);
-    void period(Core &core, const ScalarLoop &loop, uint32_t first, uint32_t count);
-    void again(Core &core, const ScalarLoop &loop, const ScalarTime &before, uint32_t times);
-    void signal(Core &core, const Instr &instr);
-    void wait(Core &core, const Instr &instr);
-    void hold(Core &core, uint8_t pipe, Moment until);
-    void barrier(Core &core, const Instr &instr);
     void sync_all(Core &core);
-    void matmul(Core &core, const Instr &instr);
+    void release_sync(Core &core);
+    void end_span(Core &core, Ticks end) const;
+
+    // Timing: timeline.cpp.
+    void play(const Step &step);
+    Ticks issue(Core &core, uint8_t pipe);
+    void run(Core &core, const Step &step, Ticks start, Ticks free, Ticks done);
+    void plain(Core &core, const Step &step);
+    void scalar(Core &core, const Step &step);
+    void spend(int32_t line, uint8_t pipe, Ticks time);
+    void use_loaded(Core &core);
+    void copy(Core &core, const Step &step, bool write);
+    Touch touch(Core &core, const Step &step, bool write);
+    Ticks read(Core &core, const Move &move, const Touch &found, uint64_t extra);
+    Ticks share_of_hbm(Core &core, uint64_t read, uint64_t written) const;
+    void transfer(Core &core, Ticks time, Ticks end) const;
+    void signal(Core &core, const Step &step);
+    void wait(Core &core, const Step &step);
+    void hold(Core &core, uint8_t pipe, Moment until);
+    void barrier(Core &core, const Step &step);
+    void matmul(Core &core, const Step &step);
     void touch_rows(Core &core, const MatrixRows &rows, bool write, Touch &touch);
     Moment &token(Core &core, uint32_t token);
     std::string lines_json() const;
 
+    static constexpr uint64_t MOST_STEPS = 1u << 22, MOST_COPIED = 1ull << 32;
+
     const Chip chip_;
     const Costs costs_;
     L2 &l2_;
-    Launch launch_;
+    std::function<void()> at_work_;
+    bool open_ = false;                         // in a launch
+    uint32_t phase_ = 0;                        // of the launch, whose records are being taken
+    std::unordered_map<uint32_t, Unit> units_;  // by block
+    Unit *taking_ = nullptr;                    // that of the block `taken_`
+    uint32_t taken_ = 0;
+    Core *timed_ = nullptr;  // the core of the last step
+    bool at_once_ = false;   // the phase is timed in one pass
+    uint64_t copied_ = 0;    // bytes, for second passes
+    std::vector<Step> steps_;
+    std::vector<Move> moves_;
+    std::vector<Product> products_;
+    std::vector<const char *> names_;  // of the steps, if there is a trace
     Ticks now_ = 0, overhead_ = 0, longest_ = 0, mean_ = 0;
     uint32_t launches_ = 0, waves_ = 0, most_cores_ = 0, available_ = 0;
     uint64_t blocks_ = 0, records_ = 0;
-    Totals totals_;
-    std::vector<std::unique_ptr<Core>> cores_;
-    std::vector<std::unique_ptr<Core>> spare_;
-    std::unordered_map<uint32_t, Moment> shared_tokens_;
-    std::vector<LineTime> lines_;
     std::unique_ptr<Trace> trace_;
+    bool tracing_ = false;  // in the last pass
     Ticks issue_, local_, load_use_, hit_, miss_, copy_issue_, copy_burst_, copy_page_, copy_turn_, latency_,
-        write_latency_, fix_latency_, hbm_write_, sync_, event_;
+        write_latency_, fix_latency_, hbm_write_, sync_, event_, atomic_;
 };
 
 }  // namespace sim

@@ -1,13 +1,54 @@
-// The timing state of one core. Used by timeline*.cpp only.
+// What the timing pass knows while it times a phase: it is copied before the first pass and put back for the second.
 #pragma once
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
-#include "timeline.h"
+#include "caches.h"
+#include "chip.h"
 
-namespace sim {
+namespace sim::timing {
 
-struct Timeline::Pipe {
+// The cause of a pipe's wait: one of the pipes, or the other cores.
+enum Cause : uint8_t { CAUSE_SYNC = ASC_PIPES, CAUSES };
+
+struct Totals {
+    Ticks busy[ASC_PIPES] = {};
+    Ticks wait[ASC_PIPES][CAUSES] = {};
+    uint64_t instructions[ASC_PIPES] = {};
+    uint64_t hbm_read = 0, hbm_write = 0, l2_read = 0, l2_write = 0, ub = 0;
+    uint64_t bursts_in = 0, bursts_out = 0, misaligned = 0, scalar_accesses = 0, cache_misses = 0, repeats = 0;
+    Ticks conflicts = 0, contention = 0;
+};
+
+struct LineTime { Ticks busy[ASC_PIPES] = {}; };
+
+struct Moment {
+    Ticks time = 0;
+    uint8_t pipe = ASC_S;
+};
+
+// Transfers that the other cores slow down: their time, and the sum of its products with the time in the phase at which
+// each transfer ends, in square cycles.
+struct Traffic {
+    Ticks time = 0, moment = 0;
+    void add(const Traffic &other) { time += other.time, moment += other.moment; }
+    // When it ends, if it is spread evenly: twice its mean time.
+    Ticks until() const { return time < CYCLE ? 0 : 2 * CYCLE * (moment / (time / CYCLE)); }
+};
+
+// What a core did in a phase, which ends at a SyncAll or with the launch. `work`: what one of its pipes needs at least,
+// whatever the other cores do; `products`: its high-level Matmuls; `hbm`, `l2`: its bytes at an equal share of each.
+struct Span {
+    Ticks time = 0, work = 0, products = 0, hbm = 0, l2 = 0;
+    Traffic traffic = {};
+    void add(const Span &other) {
+        work += other.work, products += other.products, hbm += other.hbm, l2 += other.l2;
+        traffic.add(other.traffic);
+    }
+};
+
+struct Pipe {
     Ticks free = 0, done = 0;   // accepts the next instruction at `free`; all results are ready at `done`
     Ticks gate = 0;             // waits block the next instruction until this time
     uint8_t gate_from = ASC_S;  // the pipe that is waited for
@@ -18,64 +59,59 @@ struct Timeline::Pipe {
     Ticks reached(Ticks clock) const { return std::max({done, gate, clock}); }
 };
 
-struct Timeline::Core {
-    explicit Core(const Chip &chip)
-        : atomic(ticks(chip.memory.atomic)), cache(static_cast<uint64_t>(chip.scalar.cache_bytes)),
-          depth_(static_cast<size_t>(chip.scalar.queue_depth)),
-          cache_bytes_(static_cast<uint64_t>(chip.scalar.cache_bytes)) {}
-
-    void begin(uint32_t number, uint32_t physical, Ticks time) {
-        block = number;
-        place = physical;
-        began = since = clock = time;
-        arrived = loaded = copied = from_l2 = shared_hbm = 0;
-        traffic = Traffic{};
-        page = ~0ull;
-        std::fill(std::begin(work), std::end(work), 0);
-        waiting = false;
-        met = 0;
-        for (Pipe &each : pipe) {
-            each = Pipe{};
-            each.free = each.done = time;
-            each.starts.assign(depth_, 0);
-        }
-        tokens.clear();
-        totals = Totals{};
-        way = Way{};
-        filler = Filler{number, 1, 0, 0, 0, time};
-        cache = DataCache(cache_bytes_);
-    }
+struct Core {
     Ticks drained() const {
         Ticks time = clock;
         for (const Pipe &each : pipe) time = std::max(time, each.done);
         return time;
     }
 
-    uint32_t block = 0, place = 0;
-    Ticks began = 0, clock = 0, arrived = 0;
-    Ticks since = 0, copied = 0;  // when the phase began; how long MTE2 was busy before it
-    bool waiting = false;         // blocked in SyncAll
-    size_t met = 0;               // number of SyncAll passed
+    uint32_t block = 0, place = 0, cube = 0;
+    Ticks began = 0, since = 0, clock = 0;  // since: the phase
+    bool waiting = false;                   // blocked in SyncAll
+    Ticks arrived = 0;                      // there
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
-    Totals totals;
-    Rate hbm, port, share, l2, write, fix;  // of this core
-    Rate cube_hbm, cube_l2;                 // of the cube core that serves it
-    Ticks shared = 0, contended = 0, atomic = CYCLE;
-    Ticks loaded = 0;       // when what the scalar unit read last has arrived
-    uint64_t page = ~0ull;  // the page of global memory that the last copy in ended in
-    Traffic traffic;        // in this phase, with HBM
-    Ticks from_l2 = 0;      // first reads of what others fetched in this phase, and products
-    Ticks shared_hbm = 0;   // what its bytes from and to HBM in this phase take at an equal share, cube core included
-    Ticks work[ASC_PIPES] = {};  // what each pipe needs at least, whatever the other cores do
+    Ticks loaded = 0;            // when what the scalar unit read last has arrived
+    uint64_t page = ~0ull;       // the page of global memory that the last copy in ended in
+    Ticks work[ASC_PIPES] = {};  // of this phase
+    Span span;                   // of this phase
     Way way;
-    Way *cube = nullptr;
     Filler filler;
-    DataCache cache;
-
-private:
-    size_t depth_;
-    uint64_t cache_bytes_;
 };
 
-}  // namespace sim
+// A physical core: when it has finished its blocks, what they did in the last phase, and what they have filled of L2.
+struct Place {
+    Ticks free = 0;
+    Span span = {};
+    uint64_t filled = 0, dirty = 0;
+};
+
+// The rates of a core of the launch, and of the cube core that serves it.
+struct Rates {
+    Rate hbm, port, share, l2, l2_share, write, fix, cube_share, cube_l2;
+    Ticks shared = 0, contended = 0;
+};
+
+struct Launch {
+    uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
+    Rates rates;
+    Ticks window = 0;    // of time, in which cores read a sector together
+    bool flags = false;  // cores have waited for flags of others in this phase
+    Ticks began = 0, core_time = 0;
+    Ticks since = 0, saved = 0;  // when the phase began; what earlier phases took less than their cores' clocks
+    Ticks met = 0;               // when the last core came to SyncAll
+    std::vector<Span> arrived;   // what the cores did that came there
+    std::vector<Place> places;
+    std::vector<Way> cubes;  // in a mixed launch two vector cores share one
+};
+
+struct State {
+    Launch launch_;
+    std::unordered_map<uint32_t, Core> cores_;  // by block
+    std::unordered_map<uint32_t, Moment> shared_tokens_;
+    Totals totals_;
+    std::vector<LineTime> lines_;
+};
+
+}  // namespace sim::timing

@@ -7,6 +7,8 @@
 
 namespace sim {
 
+using namespace timing;
+
 namespace {
 
 const char *cause_name(int cause) { return cause == CAUSE_SYNC ? "sync" : PIPE_NAMES[cause]; }

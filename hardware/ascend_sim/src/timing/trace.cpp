@@ -68,14 +68,14 @@ void Trace::name_pipe(uint32_t block, uint8_t pipe) {
                  block, pipe, PIPE_NAMES[pipe]);
 }
 
-void Trace::add(uint32_t block, uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end) {
+void Trace::add(uint32_t block, uint32_t core, uint8_t pipe, const char *name, int32_t line, Ticks start, Ticks end) {
     if (events_ >= LIMIT || pipe >= ASC_PIPES) return;
     name_core(block, core);
     name_pipe(block, pipe);
     std::fprintf(
         file_,
-        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"args\":{\"line\":%d}}",
-        instruction_name(instr), block, pipe, chip_.microseconds(start), chip_.microseconds(end - start), instr.line);
+        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.6f,\"dur\":%.6f,\"args\":{\"line\":%d}}", name,
+        block, pipe, chip_.microseconds(start), chip_.microseconds(end - start), line);
     ++events_;
 }
 

@@ -16,7 +16,7 @@ const char *instruction_name(const Instr &instr);
 class Trace {
 public:
     Trace(FILE *file, const Chip &chip);
-    void add(uint32_t block, uint32_t core, uint8_t pipe, const Instr &instr, Ticks start, Ticks end);
+    void add(uint32_t block, uint32_t core, uint8_t pipe, const char *name, int32_t line, Ticks start, Ticks end);
     // Launches are numbered from 1; `start` is when the first core begins.
     void add_launch(uint32_t number, uint32_t blocks, uint32_t cores, Ticks start, Ticks end);
     void finish();

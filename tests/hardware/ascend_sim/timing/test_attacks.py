@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from timeline_driver import ALL, MTE2, M, V, X, Y, Z, copy_in, copy_out, latency, launch, time, vector
+from timeline_driver import (
+    ALL,
+    MTE2,
+    M,
+    V,
+    X,
+    Y,
+    Z,
+    copy_in,
+    copy_out,
+    latency,
+    launch,
+    program,
+    signal,
+    time,
+    vector,
+    wait,
+)
 
 from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
@@ -354,6 +373,12 @@ def test_cube_cores_and_the_vector_cores_beside_them_have_one_memory(beside: str
     assert us >= 0.999 * fetched / (1e3 * chip.load("910B1")["memory.hbm_gbs"])
 
 
+def test_cube_cores_and_the_vector_cores_beside_them_have_one_l2() -> None:
+    us = mixed_us(lambda core: [product(core // 2)] * (0 if core % 2 else 8) + 8 * reading(core // 2))
+    read = 8 * CORES * TILES * TILE + 8 * CORES // 2 * (TILES * TILE // 2)  # products are of halves
+    assert us - mixed_us(lambda _: []) >= 0.999 * read / (1e3 * chip.load("910B1")["memory.l2_gbs"])
+
+
 @pytest.mark.parametrize("trickle", [0, 1])
 def test_transfers_of_all_cores_do_not_shorten_what_one_of_them_does_last(trickle: int) -> None:
     flag = 0xC0000000
@@ -369,3 +394,113 @@ def test_transfers_of_all_cores_do_not_shorten_what_one_of_them_does_last(trickl
     last = [*([vector(13, 255)] * 50), *([copy_in(Y, 512)] * trickle)]
     alone = latency(launch([last])) - latency(launch([[]]))
     assert us(last) - us([]) >= 0.9 * alone
+
+
+@pytest.mark.parametrize("size", [4096, 8192, 16384, 32768])
+def test_reading_what_a_neighbour_has_fetched_does_not_shorten_its_fetch(size: int) -> None:
+    def block(core: int, neighbour: bool) -> Iterator[str]:
+        for tile in range(24):
+            yield from [copy_in(X + (core * 24 + tile) * size, size), signal(MTE2, 1), wait(V, 1)]
+            if neighbour:  # while it computes
+                yield copy_in(X + ((core ^ 1) * 24 + tile) * size, size)
+            yield from [vector(13, 300), signal(V, 2), wait(MTE2, 2)]
+
+    helped, honest = (latency(launch(block(core, more) for core in range(CORES))) for more in (True, False))
+    assert helped >= honest
+
+
+# ---- cores in step ---------------------------------------------------------------------------------------------------
+
+
+def tiles(count: int, times: int = 1, first: int = 0, **more: int) -> list[str]:
+    """Reads of the same tiles, from `first` on."""
+    return [copy_in(X + (first + i) % count * TILE, TILE, **more) for _ in range(times) for i in range(count)]
+
+
+@pytest.mark.parametrize(("count", "times"), [(8, 1), (8, 8), (64, 4)])
+def test_reads_in_step_are_contended_for_after_a_read_in_another_order(count: int, times: int) -> None:
+    in_step = tiles(count, times)
+    more = launch(tiles(count, 1, core * count // CORES) + in_step for core in range(CORES))
+    assert latency(more) >= latency(launch([in_step] * CORES))
+
+
+@pytest.mark.parametrize("waves", [2, 4, 12])
+@pytest.mark.parametrize("times", [1, 8])
+def test_blocks_that_start_beside_empty_ones_are_in_step_as_well(waves: int, times: int) -> None:
+    body = tiles(8, times)
+    blocks = [body if block % CORES < CORES // waves else ["overhead op=2"] for block in range(waves * CORES)]
+    assert latency(launch(blocks)) >= latency(launch([body] * CORES))
+
+
+@pytest.mark.parametrize("cycles", [300, 1000, 2000])
+@pytest.mark.parametrize("groups", [2, 8, CORES])
+def test_waiting_does_not_bring_cores_out_of_step(groups: int, cycles: int) -> None:
+    body = tiles(16, 4)
+    delayed = launch([f"plain_code a={core % groups * cycles}", *body] for core in range(CORES))
+    assert latency(delayed) >= latency(launch([body] * CORES))
+
+
+def test_reads_behind_other_work_do_not_bring_cores_out_of_step() -> None:
+    def block(core: int, more: int) -> list[str]:
+        work = [
+            [copy_in(Y + (core << 24) + i * TILE, TILE)] * (i < core * more) + [vector(13, 255)] * 6
+            for i in range(CORES)
+        ]
+        return [*(record for each in work for record in each), f"barrier pipe={ALL}", *tiles(8, 8)]
+
+    hidden, honest = (latency(launch(block(core, more) for core in range(CORES))) for more in (1, 0))
+    assert hidden >= honest
+
+
+@pytest.mark.parametrize("count", [48, 64])
+def test_cores_that_begin_at_tiles_of_their_own_are_out_of_step(count: int) -> None:
+    rotated = launch(tiles(count, 4, core * count // CORES) for core in range(CORES))
+    assert latency(rotated) < 0.6 * latency(launch([tiles(count, 4)] * CORES))
+
+
+@pytest.mark.parametrize(("rotated", "in_step"), [(8, 6), (16, 3)])
+def test_a_core_contends_with_those_in_step_alone(rotated: int, in_step: int) -> None:
+    groups = latency(launch(tiles(rotated, 4, core % rotated) for core in range(CORES)))
+    none, all_of_them = (
+        latency(launch([tiles(rotated, 4)] * CORES), chip.load("910B1").changed(copy__contended=each))
+        for each in (0, chip.load("910B1")["copy.contended"])
+    )
+    assert none < groups < none + 1.2 * (all_of_them - none) * (in_step - 1) / (CORES - 1)
+
+
+# ---- the time that timing takes --------------------------------------------------------------------------------------
+
+
+def timed_within(seconds: float, lines: list[str]) -> float:
+    profile = [f"chip {key} {value}" for key, value in chip.load("910B1").pairs()]
+    text = "\n".join([*profile, *lines])
+    done = subprocess.run([program()], input=text, text=True, check=True, timeout=seconds, capture_output=True)
+    return float(json.loads(done.stdout)["latency_us"])
+
+
+def test_the_time_to_time_a_launch_grows_with_its_blocks() -> None:
+    """Blocks beyond the cores read the same bytes; once a list of all of them was walked for each."""
+    timed_within(60, launch([copy_in(X, 4096)] for _ in range(20000)))
+
+
+def test_the_time_to_time_cores_in_turn_does_not_grow_with_the_visits_of_one() -> None:
+    """Once each access walked over all visits of the other core."""
+    often = ["mark", copy_in(X, TILES * 2048) + " core=1", "repeat 8000"]
+    in_turn = [f"{copy_in(X, TILES * 2048)} core={turn % 2}" for turn in range(400)]
+    first = ["launch_begin a=2 b=0", "core_begin core=0", copy_in(X, TILES * 2048) + " core=0", "core_begin core=1"]
+    timed_within(60, [*first, *often, *in_turn, "core_end core=0", "core_end core=1", "launch_end"])
+
+
+def test_a_phase_with_more_records_than_are_kept_takes_no_less_time_for_each() -> None:
+    def us(copies: int, own: int) -> float:
+        lines = ["launch_begin a=2 b=0"]
+        for core in range(2):
+            body = [copy_in(X + core * own, 512), vector(0, 1)]
+            lines += [f"core_begin core={core}", "mark", *(f"{record} core={core}" for record in body)]
+            lines += [f"repeat {copies}", f"core_end core={core}"]
+        return timed_within(120, [*lines, "launch_end"])
+
+    few, many = 100_000, 1_100_000
+    for own in (0, 1 << 24):
+        assert us(many, own) >= many / few * 0.98 * us(few, own)
+    assert us(many, 1 << 24) <= many / few * 1.02 * us(few, 1 << 24)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from timeline_driver import (
@@ -46,6 +48,29 @@ bodies = st.lists(records, min_size=1, max_size=30)
 @given(st.lists(bodies, min_size=1, max_size=4))
 def test_the_same_records_always_take_the_same_time(blocks: list[list[str]]) -> None:
     assert time(launch(blocks)) == time(launch(blocks))
+
+
+@few
+@given(st.lists(bodies, min_size=2, max_size=8), st.randoms())
+def test_the_order_in_which_cores_are_recorded_does_not_matter(blocks: list[list[str]], random: Random) -> None:
+    """They all read the same tensor: who fetches depends on when cores read, not on whose records come first."""
+    first, *records, last = launch(blocks)
+    cores = [[record for record in records if record.endswith(f" core={core}")] for core in range(len(blocks))]
+    random.shuffle(cores)
+    assert latency([first, *(record for core in cores for record in core), last]) == latency(launch(blocks))
+
+
+@few
+@given(st.integers(0, 47), st.integers(1, 24), st.integers(0, 1))
+def test_what_a_core_with_time_to_spare_reads_late_makes_no_launch_shorter(core: int, tiles: int, bypass: int) -> None:
+    def reading(part: int, count: int) -> list[str]:
+        return [copy_in(X + (part << 24) + i * 32 * KB, 32 * KB, bypass=bypass) for i in range(count)]
+
+    busy, late = reading(0, 24), [vector(13, 255)] * 20
+    few = [*reading(1, 1), f"barrier pipe={ALL}", *late, f"barrier pipe={ALL}"]
+    again = [line.replace("bypass=1", "bypass=0") for line in busy[:tiles]]
+    others = [[*few, *again] if number == core else few for number in range(48)]
+    assert latency(launch([busy, *others[1:]])) >= latency(launch([busy, *[few] * 47]))
 
 
 @few

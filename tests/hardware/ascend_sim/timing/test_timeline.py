@@ -157,8 +157,7 @@ def test_data_that_all_cores_read_is_fetched_once_for_all() -> None:
     profile = ROUND.changed(copy__shared=0, copy__contended=0)
     report = time(launch([shared] * 8), profile)
     assert report["bytes"]["hbm_read"] == 512 * KB
-    from_l2 = 8 * 10 + 512 * KB / 64
-    assert report["longest_us"] * 1000 < 1.5 * from_l2
+    assert report["longest_us"] * 1000 == pytest.approx(8 * 10 + 512 * KB / 32 + 100)  # the rate of a core's port
 
 
 def test_reading_the_same_data_at_the_same_time_is_contended() -> None:
@@ -259,12 +258,14 @@ def test_a_copy_in_another_page_starts_later_unless_cores_share_hbm() -> None:
     profile = ROUND.changed(copy__turn=50)
     page = 2 << 20
 
-    def in_pages(*pages: int) -> list[str]:
-        return [copy_in(X + number * page + i * KB, KB) for i, number in enumerate(pages)]
+    def in_pages(*pages: int, core: int = 0) -> list[str]:
+        return [copy_in(X + (core << 28) + number * page + i * KB, KB) for i, number in enumerate(pages)]
 
     one_page = ns(launch([in_pages(0, 0, 0, 0)]), profile)
     assert ns(launch([in_pages(0, 1, 1, 0)]), profile) == one_page + 2 * 50
-    on_all = [[ns(launch([in_pages(*pages)] * 48), profile)] for pages in ((0, 0, 0, 0), (0, 1, 0, 1))]
+    on_all = [
+        ns(launch(in_pages(*pages, core=core) for core in range(48)), profile) for pages in ((0, 0, 0, 0), (0, 1, 0, 1))
+    ]
     assert on_all[0] == on_all[1]
 
 
@@ -448,7 +449,7 @@ def test_a_trace_names_cores_blocks_and_launches(tmp_path) -> None:  # type: ign
 
 
 def test_blocks_of_one_core_fill_l2_together() -> None:
-    small = ROUND.changed(vector_cores=1, memory__l2_bytes=8 * KB, memory__l2_usable=1)
+    small = ROUND.changed(vector_cores=1, memory__l2_bytes=8 * KB, memory__l2_usable=1, copy__window=0)
     report = time(launch([[copy_in(X, 4 * KB)], [copy_in(Y, 16 * KB)], [copy_in(X, 4 * KB)]]), small)
     assert report["bytes"]["hbm_read"] == 24 * KB
     report = time(launch([[copy_out(Z + i * 8 * KB, 8 * KB)] for i in range(8)]), small)
