@@ -28,6 +28,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Convolution,
     Either,
     Filters,
+    GroupNorm,
     Interleave,
     Nest,
     Pad,
@@ -325,6 +326,17 @@ def test_a_group_norm_is_one_stage_with_what_comes_before_and_after() -> None:
     bias, norm = (stage for stage in stages[2:4] if isinstance(stage, Nest))
     assert not bias.reductions
     assert any(step.access and step.access.buffer == "scale" for step in norm.steps)
+
+
+def test_groups_of_a_norm_stay_on_chip_and_pass_every_gate(verifier: Verifier) -> None:
+    """They are read once: the ring has a quarter more than one group."""
+    task = suites.find_task("level1/group_norm")
+    assert kinds_of_stages(task.id) == [GroupNorm]
+    assert "GroupNorm" not in str(lower(task).stages)
+    source = oracle(task).source
+    assert source.count("AscendC::DataCopyPad(ring[") == 1
+    verdict = verifier.verify(oracle(task), task)
+    assert verdict.feasible, verdict.feedback
 
 
 def test_an_instance_norm_is_one_stage_with_what_comes_before_and_after() -> None:

@@ -11,6 +11,7 @@ from kernel_gym.authors.apprentice.ascendc.expert.convolution import LINES, Conv
 from kernel_gym.authors.apprentice.ascendc.expert.depthwise import DepthwiseWriter
 from kernel_gym.authors.apprentice.ascendc.expert.interleave import InterleaveWriter
 from kernel_gym.authors.apprentice.ascendc.expert.joint import Joint, few_cores, written_by
+from kernel_gym.authors.apprentice.ascendc.expert.norms import GroupNormWriter
 from kernel_gym.authors.apprentice.ascendc.expert.padding import PadWriter
 from kernel_gym.authors.apprentice.ascendc.expert.pooling import PoolingWriter
 from kernel_gym.authors.apprentice.ascendc.expert.products import BLOCKS, EvenProductWriter, TapsWriter
@@ -35,6 +36,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Either,
     ExpertLaunch,
     Filters,
+    GroupNorm,
     Interleave,
     Launch,
     Lookup,
@@ -87,6 +89,7 @@ _ROLES = {
     "Pad": "Pads images with zeros.",
     "Convolution": "Multiplies lines by filters on the cube cores.",
     "Interleave": "Puts the phases of the transposed convolution between each other.",
+    "GroupNorm": "Normalises groups that stay on chip.",
     "Pooling": "Merges the elements of windows.",
     "Fill": "Fills a tensor, parts of which are then written.",
     "Lookup": "Copies from the places that the indices name.",
@@ -266,7 +269,7 @@ def _role(stage: Launch | ExpertLaunch, part: _Part) -> str:
     match stage:
         case Product():
             return "Matmul"
-        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Running() | Pooling():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Running() | Pooling() | GroupNorm():
             return type(stage).__name__
         case Scan():
             return "Scan"
@@ -301,6 +304,8 @@ def _writer(
         return TurnedWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Pad):
         return PadWriter(plan, schedule, spelling, prefix, stage=nest)
+    if isinstance(nest, GroupNorm):
+        return GroupNormWriter(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Pooling):
         return (DepthwiseWriter if nest.weights else PoolingWriter)(plan, schedule, spelling, prefix, stage=nest)
     if isinstance(nest, Running):

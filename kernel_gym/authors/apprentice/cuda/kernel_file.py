@@ -20,6 +20,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Convolution,
     Either,
     Filters,
+    GroupNorm,
     Interleave,
     Launch,
     Lookup,
@@ -121,7 +122,7 @@ def _parts(stage: Stage, schedule: CudaSchedule) -> list[_Part]:
             return [part for each in stage.cube for part in _parts(each, schedule)]
         case Pieces():
             return [_Part(list(stage.stages), stage)]
-    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution | Running | Pooling):
+    if isinstance(stage, Taps | Interleave | Filters | Turned | Pad | Convolution | Running | Pooling | GroupNorm):
         raise Unsupported("Unsupported: a stage of an Ascend C expert in CUDA")
     return [_Part([stage])]
 

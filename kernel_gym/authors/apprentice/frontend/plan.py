@@ -386,6 +386,23 @@ class Convolution:
 
 
 @dataclass(frozen=True)
+class GroupNorm:
+    """Normalises `rows` groups of `axis` channels of `length` elements, `groups` of them in a sample."""
+
+    name: str
+    source: str
+    weight: str
+    bias: str
+    target: str
+    rows: str
+    axis: str
+    length: str
+    groups: int
+    epsilon: float
+    longest: int = 0
+
+
+@dataclass(frozen=True)
 class Pooling:
     """The largest elements, or sums times `scale`, of windows that slide over `count` images.
 
@@ -444,7 +461,7 @@ class Either:
 #: A stage that is one launch.
 Launch = Nest | Scan | Lookup | Scatter | Product
 #: A stage that only an expert writes.
-ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution | Running | Pooling
+ExpertLaunch = Taps | Interleave | Filters | Turned | Pad | Convolution | Running | Pooling | GroupNorm
 Stage = Launch | ExpertLaunch | Pieces | Either
 
 
@@ -461,7 +478,7 @@ def work_condition(stage: Launch | ExpertLaunch) -> str:
             extents = [stage.batch, stage.m, stage.n, stage.k]
         case Running():
             extents = [stage.rows, stage.axis]
-        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Pooling():
+        case Taps() | Interleave() | Filters() | Turned() | Pad() | Convolution() | Pooling() | GroupNorm():
             extents = []  # a window that does not fit anywhere is no task
         case _:
             extents = [text for _, text in stage.fields]

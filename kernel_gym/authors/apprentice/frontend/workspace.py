@@ -11,6 +11,7 @@ from kernel_gym.authors.apprentice.frontend.plan import (
     Convolution,
     Either,
     Filters,
+    GroupNorm,
     Interleave,
     Lookup,
     Pad,
@@ -104,6 +105,8 @@ def touched(stage: Any) -> set[str]:
         case Running() | Pooling():
             other = stage.factor if isinstance(stage, Running) else stage.weights
             return {stage.source, stage.target, other} - {""}
+        case GroupNorm():
+            return {stage.source, stage.weight, stage.bias, stage.target}
         case Taps() | Convolution():
             return {stage.filters, stage.source, stage.target}
         case Lookup():
@@ -129,8 +132,8 @@ def renamed(stage: Any, names: Mapping[str, str]) -> Any:
         source, target = (names.get(name, name) for name in (stage.source, stage.target))
         return replace(stage, source=source, target=target)
 
-    if isinstance(stage, Lookup | Scatter | Taps | Convolution | Running | Pooling):
-        places = ("source", "update", "index", "filters", "factor", "weights", "target")
+    if isinstance(stage, Lookup | Scatter | Taps | Convolution | Running | Pooling | GroupNorm):
+        places = ("source", "update", "index", "filters", "factor", "weights", "weight", "bias", "target")
         held = [name for name in places if hasattr(stage, name)]
         return replace(stage, **{name: names.get(getattr(stage, name), getattr(stage, name)) for name in held})
 

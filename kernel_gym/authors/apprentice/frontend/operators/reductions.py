@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kernel_gym.authors.apprentice.frontend.expression import Extent, Regrouped, Tensor, Value, reorder, split
+from kernel_gym.authors.apprentice.frontend.fusion import IterationSpace
 from kernel_gym.authors.apprentice.frontend.operators.table import apply, extent, handles, reduce
-from kernel_gym.authors.apprentice.frontend.plan import Unsupported
+from kernel_gym.authors.apprentice.frontend.plan import GroupNorm, Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
-from kernel_gym.authors.apprentice.frontend.sizes import ONE, product, row_major, size
+from kernel_gym.authors.apprentice.frontend.sizes import ONE, c_expression, product, row_major, size
+
+#: Elements on chip for a group of a norm, and of groups that several of fit in a tile.
+HELD, SMALL = 47_500, 4096
 
 
 @handles("sum.dim_IntList", "sum.default")
@@ -151,6 +155,9 @@ def _group_norm(
     groups: int,
     epsilon: float,
 ) -> Any:
+    held = _held_norm(plan, x, weight, bias, groups, epsilon) if plan.expert else None
+    if held:
+        return (held, None, None)
     if plan.expert:
         return (_grouped_norm(plan, x, weight, bias, groups, epsilon), None, None)
     dense = plan.tensor(x)
@@ -161,6 +168,26 @@ def _group_norm(
         None if p is None else plan.reshape(p, (size(groups), p.shape[0] / groups, ONE)) for p in (weight, bias)
     ]
     return (plan.reshape(scaled(plan, centred, *channels), x.shape), None, None)
+
+
+def _held_norm(
+    plan: PlanBuilder, x: Value, weight: Value | None, bias: Value | None, groups: int, epsilon: float
+) -> Tensor | None:
+    """Add the stage of a norm of a tensor in memory whose groups stay on chip; None for another, or small groups."""
+    floats = [each for each in (x, weight, bias) if isinstance(each, Tensor) and each.contiguous]
+    if len(floats) < 3 or any(each.dtype != "float32" for each in floats) or len(x.shape) < 3:
+        return None
+    axis, length = x.shape[1] / groups, product(x.shape[2:])
+    sizes = [(plan.sizes.value_at(axis, at), plan.sizes.value_at(length, at)) for at in plan.dimensions_at]
+    on_chip = [(5 * -(-n // 4) + 3) * (-(-each // 8) * 8) for n, each in sizes]
+    if max(on_chip) > HELD or max(n * each for n, each in sizes) <= SMALL:
+        return None
+    target = plan.scratch(x.shape)
+    source, factor, shift = (each.buffer for each in floats)
+    rows, channels, elements = (c_expression(extent) for extent in (x.shape[0] * groups, axis, length))
+    stage = GroupNorm("", source, factor, shift, target.buffer, rows, channels, elements, groups, epsilon)
+    plan.add(stage, IterationSpace(length))
+    return target
 
 
 def _grouped_norm(
