@@ -41,6 +41,8 @@ from kernel_gym.authors.apprentice.frontend.plan import (
 from kernel_gym.authors.apprentice.frontend.sizes import ONE
 from kernel_gym.cli.commands import author
 from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.hardware.device import Inputs
+from kernel_gym.hardware.host.tensors import random_inputs
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier import Verifier
 
@@ -562,3 +564,13 @@ def test_an_expert_is_faster_than_the_apprentice(name: str, verifier: Verifier) 
     assert expert is not None
     assert own is not None
     assert expert < 0.9 * own
+
+
+def test_windows_of_long_rows_fit_on_chip(verifier: Verifier) -> None:
+    """Rows are loaded with the elements between the places of a window."""
+    task = suites.find_task("level2/matmul_avg_pool_gelu_scale_max")
+    case = replace(task.timing, sizes=(("batch", 1024), ("in_features", 16), ("out_features", 8192)))
+    signature = task.instance(case).signature
+    inputs = Inputs(signature, random_inputs(signature, 0), case=case)
+    run = verifier.device.run(verifier.device.build(oracle(task), task), inputs)
+    assert run.status == "ok", run.fault

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from kernel_gym.authors.apprentice.ascendc.body import Body, Operand
+from kernel_gym.authors.apprentice.ascendc.nest import NestWriter
 from kernel_gym.authors.apprentice.ascendc.short_rows import BURSTS, ShortRowPassWriter
 from kernel_gym.authors.apprentice.code_writer import CodeWriter
 from kernel_gym.authors.apprentice.frontend.plan import Access, Nest
@@ -105,6 +106,10 @@ class WindowWriter(ShortRowPassWriter):
         # The padding of the last row extends past its end.
         behind = f"{8 * int(access.step)} + Align({self.places_on_chip}, 8)"
         return f"(t.batch * Align({self.span(access)}, 8) + {behind}) * sizeof(float)"
+
+    def capacity(self) -> int:
+        # Not at least a short row, as for others: with the elements between its own it takes up to 16 times as much.
+        return NestWriter.capacity(self)
 
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
