@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kernel_gym import python_text
 from kernel_gym.errors import BundleError
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
 
@@ -87,7 +88,7 @@ def _read(source: str) -> Bundle:
 
 def _parse(source: str) -> ast.Module:
     try:
-        return ast.parse(source)
+        return python_text.parse(source)
     except SyntaxError as error:
         raise BundleError(f"the bundle is not Python: {error.msg}", error.lineno) from None
     except (ValueError, RecursionError, MemoryError) as error:

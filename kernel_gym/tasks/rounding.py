@@ -15,6 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 #: Half a unit in the last place of a float32, relative to the number.
 HALF_UNIT = 2.0**-24
+#: Sums of whole numbers, such as counts, are exact in float32 while the sum of their magnitudes is below this.
+EXACT = 2.0**24
 _aten = torch.ops.aten
 #: Operators that add products or elements: of the magnitudes of their arguments they make the sum of magnitudes.
 _SUMS = frozenset(
@@ -36,6 +38,10 @@ _SUMS = frozenset(
         _aten._adaptive_avg_pool3d,
     }
 )
+#: Those that divide: what they make of whole numbers is rounded.
+_MEANS = frozenset(
+    {_aten.mean, _aten.avg_pool2d, _aten.avg_pool3d, _aten._adaptive_avg_pool2d, _aten._adaptive_avg_pool3d}
+)
 #: Functions that are zero at zero and whose formulas pass through one, and those that multiply this by the argument.
 _THROUGH_ONE = frozenset({_aten.tanh, _aten.erf, _aten.expm1, _aten.log1p, _aten.softplus, _aten.elu})
 _TIMES_ARGUMENT = frozenset({_aten.mish, _aten.gelu})
@@ -56,8 +62,10 @@ class RoundedOtherwise(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         packet = func.overloadpacket
         if packet in _SUMS:
-            magnitudes = pytree.tree_map_only(torch.Tensor, _magnitude, args)
-            return result + self._signs(result) * func(*magnitudes, **(kwargs or {})).abs()
+            magnitudes = func(*pytree.tree_map_only(torch.Tensor, _magnitude, args), **(kwargs or {})).abs()
+            if packet not in _MEANS and all(map(_is_whole, pytree.tree_leaves(args))):
+                magnitudes = torch.where(magnitudes < EXACT, 0.0, magnitudes)
+            return result + self._signs(result) * magnitudes
         if packet in _THROUGH_ONE:
             return result + self._signs(result)
         return result + self._signs(result) * args[0].abs() if packet in _TIMES_ARGUMENT else result
@@ -82,6 +90,14 @@ class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _rounded(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.float32).to(torch.float64) if tensor.dtype == torch.float64 else tensor
+
+
+def _is_whole(argument: Any) -> bool:
+    return (
+        not isinstance(argument, torch.Tensor)
+        or not argument.is_floating_point()
+        or bool(torch.equal(argument, argument.round()))
+    )
 
 
 def _magnitude(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from kernel_gym import python_text
 from kernel_gym.errors import TaskError
 
 #: The largest size of a tensor, and how many operators the expression of a size has inside each other.
@@ -71,7 +72,7 @@ def with_sizes(source: str, sizes: Mapping[str, int]) -> ast.Module:
 def parse_module(source: str) -> ast.Module:
     """Return the syntax tree of a module's text; a TaskError says why it is not Python."""
     try:
-        return ast.parse(source)
+        return python_text.parse(source)
     except SyntaxError as error:
         raise TaskError(f"the problem file is not Python: line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:

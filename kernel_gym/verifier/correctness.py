@@ -34,8 +34,9 @@ VECTOR_WORK, CUBE_WORK = 1 << 32, 1 << 36
 MOST_EFFORT = 8_000_000_000
 #: Rules of a device that stop a run which would have gone on.
 STOPPED = ("BUDGET", "WORK_LIMIT")
-#: How many tolerances the errors of a sum of terms that cancel may have.
-CANCELLED = 64.0
+#: How many tolerances the errors of a sum of terms that cancel may have, and the largest relative error, so that no
+#: look at rounding lets zeros pass where the tolerance is that of a type of 16 bits.
+CANCELLED, MOST_CANCELLED = 64.0, 0.05
 #: What is told of faults at hidden sizes whose words are the author's.
 WITHOUT_WORDS = {
     "ASSERT": "an assertion failed",
@@ -156,14 +157,15 @@ def _is_undecided(run: Run, task: Task, values: ValueSet) -> bool:
     instance = task.instance(values.case)
     if _is_within(run, values, OUTLIER) and compare(run.outputs, nudged(instance, values), POISON) is None:
         return True
-    return _is_within(run, values, CANCELLED) and (
+    return _is_within(run, values, CANCELLED, MOST_CANCELLED) and (
         compare(run.outputs, rounded_otherwise(instance, values), POISON) is None
     )
 
 
-def _is_within(run: Run, values: ValueSet, factor: float) -> bool:
-    """Return whether no error is larger than so many tolerances."""
-    wider = (replace(output, base=factor * output.base, noise=factor * output.noise) for output in values.expected)
+def _is_within(run: Run, values: ValueSet, factor: float, most: float = inf) -> bool:
+    """Return whether no error is larger than so many tolerances, or than the largest that counts as small."""
+    rtols = (np.maximum(output.rtol, np.minimum(factor * output.rtol, most)) for output in values.expected)
+    wider = (replace(output, base=rtol, noise=0.0) for output, rtol in zip(values.expected, rtols, strict=True))
     return not any(wrong_elements(actual, output).any() for actual, output in zip(run.outputs, wider, strict=True))
 
 

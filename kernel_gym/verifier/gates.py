@@ -224,7 +224,9 @@ def _screen_binary(build: Build, submission: Submission) -> Verdict | None:
     """Screen what the compiler read (a tree that only it could parse, its preprocessed text) and the binary."""
     language, source = build.kernel.language, submission.device_source
     hidden = None
-    if source and source.tree.has_error:
+    # Branches of a conditional need not fit together; then only what the preprocessor left of them can be read.
+    selected = language == "ascendc" and build.preprocessed and source is not None and source.has_branches
+    if source and source.tree.has_error and not selected:
         hidden = source_screen.screen(source, compiled=True, language=language)
     if source and language == "ascendc":
         hidden = hidden or source_screen.screen_known_names(source)

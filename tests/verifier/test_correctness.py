@@ -19,7 +19,7 @@ from kernel_gym.verifier import correctness
 from kernel_gym.verifier.correctness import POISON, Checked, check, compare
 from kernel_gym.verifier.expected import Expected, wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
-from kernel_gym.verifier.reference import ValueSet, evaluate, expect
+from kernel_gym.verifier.reference import ValueSet, evaluate, expect, rounded_otherwise
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.value_sets import References, make
 from kernel_gym.verifier.values import RUNGS, draw
@@ -166,6 +166,24 @@ def test_a_sum_of_terms_that_cancel_passes_in_any_order(make_task, expression, f
     assert not passes(terms.astype(np.float16).sum(dtype=np.float32))
     assert not passes(terms[0, :-1].sum(dtype=np.float32) + np.float16(terms[0, -1]))
     assert not passes(np.float32(0.0))
+
+
+COUNTED = "x * (torch.ones_like(x, dtype=torch.float32).cumsum(-1) % 1 == 0)"
+SUMMED = "x * (torch.stack([x.float().abs().sum() for _ in range(8)]).diff() == 0).all()"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("expression", [COUNTED, SUMMED])
+def test_zeros_do_not_pass_where_a_formula_compares_sums(make_task, expression, dtype):
+    """Rounded otherwise, the sums are not equal and the reference is zero itself."""
+    case = Case("public", "public", (("rows", 8), ("columns", 32)))
+    task = replace(make_task(expression, inputs=f"torch.randn(rows, columns, dtype=torch.{dtype})"), cases=(case,))
+    x = np.random.default_rng(0).standard_normal((8, 32)).astype(numpy_dtype(dtype))
+    values = ValueSet(case, "normal", 0, (x,), expect(task.instance(case), (x,)))
+    assert correctness.refuse(Run("ok", (x,)), task, values) is None
+    assert correctness.refuse(Run("ok", (np.zeros_like(x),)), task, values) is not None
+    noise = rounded_otherwise(task.instance(case), values)[0].noise
+    assert np.max(noise) == 0.0 if expression == COUNTED else np.max(noise) > 0.5
 
 
 def test_linear_operators_are_asked_for_exact_integers(make_task):

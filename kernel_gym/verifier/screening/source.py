@@ -146,6 +146,11 @@ class Source:
         """All macro definitions, in order."""
         return tuple(macro for d in self.directives if d.name == "define" and (macro := _macro(d)))
 
+    @property
+    def has_branches(self) -> bool:
+        """Whether the preprocessor selects what is compiled."""
+        return any(directive.name in ("if", "ifdef", "ifndef") for directive in self.directives)
+
     @cached_property
     def expanded(self) -> tuple[Token, ...]:
         """The tokens with the author's macros expanded."""

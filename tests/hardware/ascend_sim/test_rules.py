@@ -191,7 +191,7 @@ def test_the_scalar_unit_waits_by_itself(device: AscendSim) -> None:
 #: Rules that no kernel can break through the headers: tested with raw records.
 ONLY_RECORDS = {"PROTOCOL", "WORK_LIMIT"}
 #: Rules that have tests of their own.
-ELSEWHERE = {"MATMUL", "GM_PADDING", "RESERVED_EVENT", "RESERVED_UB", "DCACHE"}
+ELSEWHERE = {"MATMUL", "GM_PIECES", "GM_PADDING", "RESERVED_EVENT", "RESERVED_UB", "DCACHE"}
 
 
 def test_every_rule_has_a_program_that_breaks_it() -> None:

@@ -1,6 +1,7 @@
 """Reading bundles: six strings, read without running the file where they are written out."""
 
 import hashlib
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -49,6 +50,12 @@ def test_the_line_of_a_syntax_error_is_told(sample):
     with pytest.raises(BundleError) as error:
         read(text + "x = = 1\n")
     assert error.value.line == text.count("\n") + 1
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads formatted strings once")
+def test_formatted_strings_that_python_reads_again_and_again_are_refused(sample):
+    with pytest.raises(BundleError, match="formatted strings are too long"):
+        read(sample("relu") + 'z = f"' + "{1}" * 60_000 + '"\n')
 
 
 @pytest.mark.slow

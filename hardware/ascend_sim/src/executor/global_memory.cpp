@@ -11,7 +11,8 @@
 namespace sim {
 
 namespace {
-constexpr uint64_t padding_bytes = 512;  // allocations are this much larger than their tensors
+constexpr uint64_t padding_bytes = 512;    // allocations are this much larger than their tensors
+constexpr uint64_t most_pieces = 1 << 26;  // 512 MB
 constexpr const char *role_names[] = {"input", "output", "workspace"};
 
 uint64_t groups_for(uint64_t bytes, uint64_t group_bytes) { return (bytes + group_bytes - 1) / group_bytes; }
@@ -151,6 +152,7 @@ void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t pip
                           "put SyncAll between them");
     }
     tensor.reader.claim(range.begin, range.end, claims_.alone(core, pipe, true), epoch, claims_);
+    check_pieces();
 }
 
 void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t pipe, bool atomic, const char *what) {
@@ -171,6 +173,13 @@ void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t 
                                              describe(range).c_str(), claims_.name(holder).c_str()));
     }
     tensor.writer.claim(range.begin, range.end, number, epoch, claims_);
+    check_pieces();
+}
+
+void GlobalMemory::check_pieces() const {
+    uint64_t pieces = 0;
+    for (const Tensor &tensor : tensors_) pieces += tensor.reader.pieces() + tensor.writer.pieces();
+    if (pieces > most_pieces) diagnostics_.fail(Rule::GmPieces, "the cores cut global memory into too many pieces");
 }
 
 bool GlobalMemory::undisturbed(uint64_t address, uint64_t bytes, bool write) const {

@@ -92,6 +92,7 @@ private:
 
     GlobalBytes inside(const GlobalBytes &range) const;
     void validate_kept(Tensor &tensor) const;
+    void check_pieces() const;
 
     std::vector<Tensor> tensors_;
     bool compute_;

@@ -1,7 +1,6 @@
 #include "ownership.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace sim {
 
@@ -74,16 +73,11 @@ uint32_t Ownership::conflict(uint64_t begin, uint64_t end, uint32_t number, uint
         const uint32_t from = static_cast<uint32_t>(at - start), to = static_cast<uint32_t>(stop - start);
         at = stop;
         if (!group || group->epoch != epoch) continue;
-        if (!group->detailed) {
-            if (from >= group->end || to <= group->begin) continue;
-            if (claims.conflict(group->holder, number)) return group->holder;
-            continue;
-        }
-        uint32_t last = 0;
-        for (uint32_t i = from; i < to; ++i) {
-            const uint32_t holder = group->detail->holder[i];
-            if (holder != last && claims.conflict(last = holder, number)) return holder;
-        }
+        const Piece *piece = group->pieces.data(), *last = piece + group->pieces.size();
+        if (!group->cut) piece = &group->whole, last = piece + 1;
+        else piece = std::partition_point(piece, last, [&](const Piece &each) { return each.end <= from; });
+        for (; piece != last && piece->begin < to; ++piece)
+            if (piece->end > from && claims.conflict(piece->holder, number)) return piece->holder;
     }
     return 0;
 }
@@ -95,8 +89,8 @@ void Ownership::claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t ep
         Group &group = groups_.at(index);
         if (group.epoch != epoch) {
             group.epoch = epoch;
-            group.detailed = false;
-            group.holder = 0;
+            group.cut = false;
+            group.whole = {};
         }
         claim_in(group, static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start), number, claims);
         at = stop;
@@ -104,29 +98,54 @@ void Ownership::claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t ep
 }
 
 void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims) {
-    if (!group.detailed) {
-        const bool first = group.holder == 0;
-        if (first || (group.holder == number && begin <= group.end && end >= group.begin)) {
-            group.begin = static_cast<uint16_t>(first ? begin : std::min<uint32_t>(group.begin, begin));
-            group.end = static_cast<uint16_t>(first ? end : std::max<uint32_t>(group.end, end));
-            group.holder = number;
+    const auto piece_of = [](uint32_t from, uint32_t to, uint32_t holder) {
+        return Piece{static_cast<uint16_t>(from), static_cast<uint16_t>(to), holder};
+    };
+    if (!group.cut) {
+        Piece &whole = group.whole;
+        if (whole.holder == 0) {
+            whole = piece_of(begin, end, number);
             return;
         }
-        if (begin == group.begin && end == group.end) {
-            group.holder = claims.joined(group.holder, number);
+        if (whole.holder == number && begin <= whole.end && end >= whole.begin) {
+            whole = piece_of(std::min<uint32_t>(whole.begin, begin), std::max<uint32_t>(whole.end, end), number);
             return;
         }
-        if (!group.detail) group.detail = std::make_unique<Detail>();
-        std::memset(group.detail->holder, 0, sizeof group.detail->holder);
-        std::fill(group.detail->holder + group.begin, group.detail->holder + group.end, group.holder);
-        group.detailed = true;
+        if (begin == whole.begin && end == whole.end) {
+            whole.holder = claims.joined(whole.holder, number);
+            return;
+        }
+        group.pieces.assign(1, whole);
+        group.cut = true;
     }
-    uint32_t last = 0, joined = number;
-    for (uint32_t i = begin; i < end; ++i) {
-        uint32_t &holder = group.detail->holder[i];
-        if (holder != last) joined = claims.joined(last = holder, number);
-        holder = joined;
+    // The pieces that overlap or touch the range are replaced.
+    changed_.clear();
+    const auto put = [&](uint32_t from, uint32_t to, uint32_t holder) {
+        if (from >= to) return;
+        const bool goes_on = !changed_.empty() && changed_.back().end == from && changed_.back().holder == holder;
+        if (goes_on) changed_.back().end = static_cast<uint16_t>(to);
+        else changed_.push_back(piece_of(from, to, holder));
+    };
+    std::vector<Piece> &pieces = group.pieces;
+    const auto first =
+        std::partition_point(pieces.begin(), pieces.end(), [&](const Piece &each) { return each.end < begin; });
+    auto last = first;
+    uint32_t at = begin;
+    for (; last != pieces.end() && last->begin <= end; ++last) {
+        const uint32_t from = std::max<uint32_t>(at, last->begin), to = std::min<uint32_t>(end, last->end);
+        put(last->begin, std::min<uint32_t>(last->end, begin), last->holder);
+        put(at, from, number);
+        if (from < to) put(from, to, claims.joined(last->holder, number));
+        at = std::max(from, to);
+        put(std::max<uint32_t>(last->begin, end), last->end, last->holder);
     }
+    put(at, end, number);
+    const size_t before = pieces.capacity(), old = static_cast<size_t>(last - first),
+                 kept = std::min(old, changed_.size());
+    const auto behind = std::copy_n(changed_.begin(), kept, first);
+    if (kept < old) pieces.erase(behind, last);
+    else pieces.insert(behind, changed_.begin() + static_cast<std::ptrdiff_t>(kept), changed_.end());
+    pieces_ += pieces.capacity() - before;
 }
 
 }  // namespace sim

@@ -50,6 +50,7 @@ private:
     uint32_t last_number_ = 0;
 };
 
+// Memory is held in pieces, so it takes more of the device's own memory the more pieces cores cut it into.
 class Ownership {
 public:
     explicit Ownership(uint64_t bytes);
@@ -57,19 +58,26 @@ public:
     // The first set of claims on [begin, end) that a set of one collides with, or 0.
     uint32_t conflict(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, const Claims &claims) const;
     void claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, Claims &claims);
+    // Pieces that there is room for.
+    uint64_t pieces() const { return pieces_; }
 
 private:
     static constexpr uint64_t group_bytes = 1024;
-    struct Detail { uint32_t holder[group_bytes]; };
-    struct Group {
-        uint32_t epoch = 0, holder = 0;
-        uint16_t begin = 0, end = 0;  // the held part, while it is one piece with one set of holders
-        bool detailed = false;
-        std::unique_ptr<Detail> detail;
+    struct Piece {
+        uint16_t begin, end;
+        uint32_t holder;
     };
-    static void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims);
+    struct Group {
+        uint32_t epoch = 0;
+        bool cut = false;
+        Piece whole = {};           // the held part, while it is one piece with one set of holders
+        std::vector<Piece> pieces;  // in order, if it is cut; no two that touch have the same holders
+    };
+    void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims);
 
     Pages<Group> groups_;
+    uint64_t pieces_ = 0;
+    std::vector<Piece> changed_;
 };
 
 }  // namespace sim

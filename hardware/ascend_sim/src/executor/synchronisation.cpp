@@ -6,7 +6,8 @@ namespace sim {
 
 namespace {
 constexpr uint32_t cross_flags = 11, cross_limit = 15;
-constexpr int granted_ids = 6;  // of eight; the framework uses the others
+constexpr uint32_t most_events = 1 << 16;  // of IBSet in a launch; each holds what its core knows
+constexpr int granted_ids = 6;             // of eight; the framework uses the others
 }  // namespace
 
 void Executor::set_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line) {
@@ -148,6 +149,8 @@ void Executor::block_set(uint32_t block, uint32_t event, int32_t line) {
         diagnostics_.fail(Rule::FlagId, text("IBSet of block %u, event %u", block, event),
                           "blocks are those of the launch, event ids are 0 to 7");
     check_all_run("IBSet");
+    if (launch_.tokens - launch_.free_tokens.size() >= most_events)
+        diagnostics_.fail(Rule::FlagTwice, text("%u events of IBSet are waiting for an IBWait", most_events));
     uint32_t number = launch_.tokens;
     if (launch_.free_tokens.empty()) {
         ++launch_.tokens;

@@ -34,6 +34,8 @@
          "put SetFlag/WaitFlag<HardEvent::MTE3_MTE2> or PipeBarrier<PIPE_ALL> between them")                           \
     RULE(GmRace, "GM_RACE", "no two cores touch the same global bytes, one of them writing, between two SyncAll",      \
          "give each core its own range, use SetAtomicAdd, or put SyncAll between them")                                \
+    RULE(GmPieces, "GM_PIECES", "the cores of a call hold global memory in at most 67,108,864 pieces",                 \
+         "give each core long ranges instead of a few bytes here and there")                                           \
     RULE(Alignment, "ALIGNMENT", "operands start on 32 bytes on chip and on their element size in global memory",      \
          "round offsets to 32 bytes")                                                                                  \
     RULE(CopySize, "COPY_SIZE", "DataCopy moves whole blocks of 32 bytes, and hardware drops a rest that is needed",   \
