@@ -118,6 +118,26 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t nu
         group.pieces.assign(1, whole);
         group.cut = true;
     }
+    std::vector<Piece> &pieces = group.pieces;
+    const size_t room = pieces.capacity();
+    auto first =
+        std::partition_point(pieces.begin(), pieces.end(), [&](const Piece &each) { return each.end <= begin; });
+    const bool follows = first != pieces.begin() && (first - 1)->end == begin;
+    if (first == pieces.end() || first->begin >= end) {
+        const bool precedes = first != pieces.end() && first->begin == end && first->holder == number;
+        if (follows && (first - 1)->holder == number) {
+            (first - 1)->end = precedes ? first->end : static_cast<uint16_t>(end);
+            if (precedes) pieces.erase(first);
+        } else if (precedes) {
+            first->begin = static_cast<uint16_t>(begin);
+        } else {
+            pieces.insert(first, piece_of(begin, end, number));
+            pieces_ += pieces.capacity() - room;
+        }
+        return;
+    }
+    const bool inside = first->begin <= begin && end <= first->end;
+    if (inside && claims.joined(first->holder, number) == first->holder) return;
     // The pieces that overlap or touch the range are replaced.
     changed_.clear();
     const auto put = [&](uint32_t from, uint32_t to, uint32_t holder) {
@@ -126,13 +146,12 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t nu
         if (goes_on) changed_.back().end = static_cast<uint16_t>(to);
         else changed_.push_back(piece_of(from, to, holder));
     };
-    std::vector<Piece> &pieces = group.pieces;
-    const auto first =
-        std::partition_point(pieces.begin(), pieces.end(), [&](const Piece &each) { return each.end < begin; });
+    if (follows) --first;
     auto last = first;
     uint32_t at = begin;
     for (; last != pieces.end() && last->begin <= end; ++last) {
-        const uint32_t from = std::max<uint32_t>(at, last->begin), to = std::min<uint32_t>(end, last->end);
+        const uint32_t from = std::max<uint32_t>(at, std::min<uint32_t>(end, last->begin));
+        const uint32_t to = std::min<uint32_t>(end, last->end);
         put(last->begin, std::min<uint32_t>(last->end, begin), last->holder);
         put(at, from, number);
         if (from < to) put(from, to, claims.joined(last->holder, number));
@@ -140,12 +159,11 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t nu
         put(std::max<uint32_t>(last->begin, end), last->end, last->holder);
     }
     put(at, end, number);
-    const size_t before = pieces.capacity(), old = static_cast<size_t>(last - first),
-                 kept = std::min(old, changed_.size());
+    const size_t old = static_cast<size_t>(last - first), kept = std::min(old, changed_.size());
     const auto behind = std::copy_n(changed_.begin(), kept, first);
     if (kept < old) pieces.erase(behind, last);
     else pieces.insert(behind, changed_.begin() + static_cast<std::ptrdiff_t>(kept), changed_.end());
-    pieces_ += pieces.capacity() - before;
+    pieces_ += pieces.capacity() - room;
 }
 
 }  // namespace sim
