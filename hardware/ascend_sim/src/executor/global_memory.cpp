@@ -151,7 +151,7 @@ void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t pip
                                claims_.name(holder).c_str()),
                           "put SyncAll between them");
     }
-    tensor.reader.claim(range.begin, range.end, claims_.alone(core, pipe, true), epoch, claims_);
+    pieces_ += tensor.reader.claim(range.begin, range.end, claims_.alone(core, pipe, true), epoch, claims_);
     check_pieces();
 }
 
@@ -172,14 +172,12 @@ void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t 
         diagnostics_.fail(Rule::GmRace, text("%s writes %s, which %s may be writing at the same time", what,
                                              describe(range).c_str(), claims_.name(holder).c_str()));
     }
-    tensor.writer.claim(range.begin, range.end, number, epoch, claims_);
+    pieces_ += tensor.writer.claim(range.begin, range.end, number, epoch, claims_);
     check_pieces();
 }
 
 void GlobalMemory::check_pieces() const {
-    uint64_t pieces = 0;
-    for (const Tensor &tensor : tensors_) pieces += tensor.reader.pieces() + tensor.writer.pieces();
-    if (pieces > most_pieces) diagnostics_.fail(Rule::GmPieces, "the cores cut global memory into too many pieces");
+    if (pieces_ > most_pieces) diagnostics_.fail(Rule::GmPieces, "the cores cut global memory into too many pieces");
 }
 
 bool GlobalMemory::undisturbed(uint64_t address, uint64_t bytes, bool write) const {

@@ -95,6 +95,7 @@ private:
     void check_pieces() const;
 
     std::vector<Tensor> tensors_;
+    uint64_t pieces_ = 0;  // that cores hold tensors in
     bool compute_;
     uint8_t poison_;
     const CoreOrder &order_;

@@ -82,44 +82,46 @@ uint32_t Ownership::conflict(uint64_t begin, uint64_t end, uint32_t number, uint
     return 0;
 }
 
-void Ownership::claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, Claims &claims) {
+uint64_t Ownership::claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, Claims &claims) {
+    uint64_t room = 0;
     for (uint64_t at = begin; at < end;) {
         const uint64_t index = at / group_bytes, start = index * group_bytes, stop = std::min(end, start + group_bytes);
-        if (index >= groups_.size()) return;
+        if (index >= groups_.size()) break;
         Group &group = groups_.at(index);
         if (group.epoch != epoch) {
             group.epoch = epoch;
             group.cut = false;
             group.whole = {};
         }
-        claim_in(group, static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start), number, claims);
+        room += claim_in(group, static_cast<uint32_t>(at - start), static_cast<uint32_t>(stop - start), number, claims);
         at = stop;
     }
+    return room;
 }
 
-void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims) {
+uint64_t Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims) {
     const auto piece_of = [](uint32_t from, uint32_t to, uint32_t holder) {
         return Piece{static_cast<uint16_t>(from), static_cast<uint16_t>(to), holder};
     };
+    std::vector<Piece> &pieces = group.pieces;
+    const size_t room = pieces.capacity();
     if (!group.cut) {
         Piece &whole = group.whole;
         if (whole.holder == 0) {
             whole = piece_of(begin, end, number);
-            return;
+            return 0;
         }
         if (whole.holder == number && begin <= whole.end && end >= whole.begin) {
             whole = piece_of(std::min<uint32_t>(whole.begin, begin), std::max<uint32_t>(whole.end, end), number);
-            return;
+            return 0;
         }
         if (begin == whole.begin && end == whole.end) {
             whole.holder = claims.joined(whole.holder, number);
-            return;
+            return 0;
         }
-        group.pieces.assign(1, whole);
+        pieces.assign(1, whole);
         group.cut = true;
     }
-    std::vector<Piece> &pieces = group.pieces;
-    const size_t room = pieces.capacity();
     auto first =
         std::partition_point(pieces.begin(), pieces.end(), [&](const Piece &each) { return each.end <= begin; });
     const bool follows = first != pieces.begin() && (first - 1)->end == begin;
@@ -132,12 +134,11 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t nu
             first->begin = static_cast<uint16_t>(begin);
         } else {
             pieces.insert(first, piece_of(begin, end, number));
-            pieces_ += pieces.capacity() - room;
         }
-        return;
+        return pieces.capacity() - room;
     }
     const bool inside = first->begin <= begin && end <= first->end;
-    if (inside && claims.joined(first->holder, number) == first->holder) return;
+    if (inside && claims.joined(first->holder, number) == first->holder) return pieces.capacity() - room;
     // The pieces that overlap or touch the range are replaced.
     changed_.clear();
     const auto put = [&](uint32_t from, uint32_t to, uint32_t holder) {
@@ -163,7 +164,7 @@ void Ownership::claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t nu
     const auto behind = std::copy_n(changed_.begin(), kept, first);
     if (kept < old) pieces.erase(behind, last);
     else pieces.insert(behind, changed_.begin() + static_cast<std::ptrdiff_t>(kept), changed_.end());
-    pieces_ += pieces.capacity() - room;
+    return pieces.capacity() - room;
 }
 
 }  // namespace sim

@@ -57,9 +57,8 @@ public:
 
     // The first set of claims on [begin, end) that a set of one collides with, or 0.
     uint32_t conflict(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, const Claims &claims) const;
-    void claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, Claims &claims);
-    // Pieces that there is room for.
-    uint64_t pieces() const { return pieces_; }
+    // Returns for how many more pieces there is room now.
+    uint64_t claim(uint64_t begin, uint64_t end, uint32_t number, uint32_t epoch, Claims &claims);
 
 private:
     static constexpr uint64_t group_bytes = 1024;
@@ -73,10 +72,9 @@ private:
         Piece whole = {};           // the held part, while it is one piece with one set of holders
         std::vector<Piece> pieces;  // in order, if it is cut; no two that touch have the same holders
     };
-    void claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims);
+    uint64_t claim_in(Group &group, uint32_t begin, uint32_t end, uint32_t number, Claims &claims);
 
     Pages<Group> groups_;
-    uint64_t pieces_ = 0;
     std::vector<Piece> changed_;
 };
 
