@@ -126,6 +126,22 @@ def test_a_product_in_front_of_few_elements_is_not_halved() -> None:
     assert "op0.Process(1);" not in oracle(suites.find_task("level1/scaled_dot_product_attention")).source
 
 
+def test_a_reduction_behind_a_group_norm_reduces_each_group_first() -> None:
+    """The norm itself is not written: eight numbers of a row are."""
+    stages = lower(suites.find_task("level2/gemm_group_norm_min_bias_add"), expert=True).stages
+    _, norm, rest = (stage for stage in stages[:3])
+    assert isinstance(norm, Nest)
+    assert isinstance(rest, Nest)
+    assert not norm.steps[norm.stores[0].step].inside
+    assert kinds_of(rest) == ["tile", "row"]
+
+
+def test_numbers_of_rows_are_compared_together() -> None:
+    source = oracle(suites.find_task("level2/matmul_scale_residual_add_clamp_log_sum_exp_mish")).source
+    assert "AscendC::Select(stat" in source
+    assert "Align(rows, 64)" in source
+
+
 def kinds_of_stages(name: str) -> list[type]:
     """Return the kinds of the stages of an expert's plan."""
     return [type(stage) for stage in lower(suites.find_task(name), expert=True).stages]

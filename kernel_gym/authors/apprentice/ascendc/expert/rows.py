@@ -58,14 +58,15 @@ def kinds_of(nest: Nest) -> list[str] | None:
     if not nest.kept or not floats or nest.longest_anywhere > LONGEST:
         return None
     for step in nest.steps:
-        kind = _kind(step, [kinds[argument.step] for argument in step.arguments if isinstance(argument, Ref)])
+        arguments = [kinds[argument.step] for argument in step.arguments if isinstance(argument, Ref)]
+        kind = _kind(step, arguments, nest.longest_anywhere)
         if not kind:
             return None
         kinds.append(kind)
     return kinds
 
 
-def _kind(step: Step, arguments: list[str]) -> str:
+def _kind(step: Step, arguments: list[str], longest: int) -> str:
     """Return the kind of a step, given those of its arguments; empty if it does not go with rows taken together."""
     together = {*arguments} - {"number"}
     if step.access:
@@ -74,11 +75,12 @@ def _kind(step: Step, arguments: list[str]) -> str:
             return "shared" if step.access.step == "1" else "number"
         if step.access.step == "0":
             return "row" if step.access.flat and pitches[-1] == "1" else ""
-        apart = not step.access.flat or pitches[-1].startswith("t.")
+        pitch = pitches[-1]
+        apart = not step.access.flat or pitch.startswith("t.") or (pitch.isdigit() and int(pitch) >= longest)
         return "tile" if step.access.step == "1" and apart else ""
     if step.reduction:
         return "row" if step.reduction in NEUTRAL and together == {"tile"} else ""
-    if step.index or (step.function in COMPARING and together != {"tile"}):
+    if step.index or (step.function in COMPARING and together not in ({"tile"}, {"row"})):
         return ""
     if not together:
         return "number" if step.field or step.function in SCALAR_FUNCTIONS | {"constant"} else ""
@@ -103,7 +105,9 @@ class RowsBody(Body):
         others = [each for each in used if self.kinds[each] in ("row", "shared")]
         alike = [each for each in dying if self.kinds[each] == kind]
         if kind == "row" and not step.reduction:
-            tile, self.count, self.prefix = self.count, "rows", "stat"
+            # A mask has a bit for every element of a whole vector.
+            rows = "Align(rows, 64)" if step.function in COMPARING else "rows"
+            tile, self.count, self.prefix = self.count, rows, "stat"
             super()._write(index, alike, {}, position, last)
             self.count, self.prefix = tile, "work"
         elif kind == "tile" and others:
@@ -189,6 +193,13 @@ class RowTileWriter(RowWriter):
     def ahead(self) -> int:
         """How many tiles are in the queue at a time: a device has eight flags between copies and instructions."""
         return 2 if len(self.queued_loads()) <= 4 else 1
+
+    @property
+    def _compares_numbers(self) -> bool:
+        kinds = kinds_of(self.nest) or []
+        return any(
+            kind == "row" and step.function in COMPARING for kind, step in zip(kinds, self.nest.steps, strict=False)
+        )
 
     def numbers(self) -> list[tuple[int, Access]]:
         """Return the loads of one number for each row."""
@@ -347,6 +358,8 @@ class RowTileWriter(RowWriter):
             add(spell("buffer.init", buffer=f"workBuf{n}", bytes=tile))
         for n in range(self.stats):
             add(spell("buffer.init", buffer=f"statBuf{n}", bytes=numbers))
+            if self._compares_numbers:  # a mask also has bits for numbers behind the last row
+                add(f"AscendC::Duplicate(statBuf{n}.Get<float>(), 0.0f, Align(t.batch, 64));")
         if self.short:
             add(spell("buffer.init", buffer="spreadBuf", bytes="Align(t.batch, 8) * 32"))
         add(spell("buffer.init", buffer="partBuf", bytes="t.batch * (t.pitch / 8 + t.pitch / 64) * sizeof(float)"))

@@ -13,6 +13,7 @@ from kernel_gym.authors.apprentice.frontend.expression import (
     Map,
     Reduce,
     Reduction,
+    Regrouped,
     Value,
     reorder,
 )
@@ -66,6 +67,9 @@ def reduce(
     if len(chosen) == rank > 1 and function in ("sum", "max", "min"):
         # Rows are reduced first, which many cores can share, and then their results.
         value = plan.tensor(reduce(plan, function, value, [rank - 1]))
+    elif plan.expert and isinstance(value, Regrouped) and chosen == [value.axis] and function in ("sum", "max", "min"):
+        # Each group has a result of its own, so that the value itself is not written.
+        value = plan.tensor(reduce(plan, function, value.argument, value.axis + 1, keep=False))
     shape = tuple(ONE if axis in chosen else extent for axis, extent in enumerate(value.shape))
     dtype = "int64" if function in ("argmax", "argmin") else value.dtype
     result: Value = Reduce(shape, dtype, function, value, tuple(chosen), idiom)
