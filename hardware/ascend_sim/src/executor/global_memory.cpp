@@ -177,7 +177,8 @@ void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t 
 }
 
 void GlobalMemory::check_pieces() const {
-    if (pieces_ > most_pieces) diagnostics_.fail(Rule::GmPieces, "the cores cut global memory into too many pieces");
+    if (pieces_ + claims_.pieces() > most_pieces)
+        diagnostics_.fail(Rule::GmPieces, "the cores cut global memory into too many pieces");
 }
 
 bool GlobalMemory::undisturbed(uint64_t address, uint64_t bytes, bool write) const {

@@ -8,7 +8,10 @@ namespace sim {
 
 uint32_t Claims::number_of(const std::vector<Claim> &claims) {
     const auto [place, is_new] = numbers_.emplace(claims, static_cast<uint32_t>(sets_.size()));
-    if (is_new) sets_.push_back(claims);
+    if (is_new) {
+        sets_.push_back(claims);
+        pieces_ += 12 + 3 * claims.size();  // twice, here and in a node of `numbers_`
+    }
     return place->second;
 }
 
@@ -16,6 +19,7 @@ uint32_t Claims::alone(uint32_t core, uint32_t pipe, bool shared) {
     const Claim claim = {CoreOrder::agent(core, pipe), order_.time(core), shared};
     if (epoch_ != order_.epoch()) {
         epoch_ = order_.epoch();
+        pieces_ = 0;
         sets_.assign(1, {});
         numbers_.clear();
         joined_.clear();
@@ -49,6 +53,7 @@ uint32_t Claims::joined(uint32_t set, uint32_t number) {
     if (set == 0 || set == number || !claim.shared) return number;
     const auto [place, is_new] = joined_.emplace(uint64_t{set} << 32 | number, 0);
     if (!is_new) return place->second;
+    pieces_ += 5;
     std::vector<Claim> left;
     for (const Claim &other : sets_[set]) {
         const bool own = CoreOrder::core_of(other.agent) == CoreOrder::core_of(claim.agent);

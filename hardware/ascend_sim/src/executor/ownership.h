@@ -36,6 +36,8 @@ public:
     uint32_t joined(uint32_t set, uint32_t number);
     // "core 3", or "other cores" for a set of several.
     std::string name(uint32_t set) const;
+    // Memory that all sets take, in pieces of eight bytes.
+    uint64_t pieces() const { return pieces_; }
 
 private:
     uint32_t number_of(const std::vector<Claim> &claims);
@@ -46,6 +48,7 @@ private:
     std::vector<std::vector<Claim>> sets_;
     std::map<std::vector<Claim>, uint32_t> numbers_;
     std::unordered_map<uint64_t, uint32_t> joined_;
+    uint64_t pieces_ = 0;
     Claim last_ = {};
     uint32_t last_number_ = 0;
 };
