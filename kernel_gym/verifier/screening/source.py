@@ -75,7 +75,7 @@ _LEXER = re.compile(
   | (?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\[^\n])*")
   | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\[^\n])+')
   | (?P<unclosed>["'][^\n]*)
-  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z_]|[0-9A-Za-z_.])*)
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z_]|[0-9A-Za-z_.$])*)
   | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
   | (?P<newline>\n)
   | (?P<space>[ \t\r\f\v]+)
