@@ -111,7 +111,7 @@ def _layer(plan: PlanBuilder, x: Value, state: Value, memory: Value | None, weig
     steps, batch, width = x.shape
     gates, hidden = weights.state.shape
     given = matrix_product(plan, plan.reshape(x, (steps * batch, width)), reorder(weights.inputs, (1, 0)), 0)
-    dense = given if weights.input_bias is None else plan.tensor(apply(plan, "add", given, weights.input_bias))
+    dense = plan.tensor(given if weights.input_bias is None else apply(plan, "add", given, weights.input_bias))
     states = plan.scratch((steps + 1, batch, hidden))
     before = contiguous(states.buffer, (batch, hidden), "float32")
     plan.computed(plan.copied(plan.strided(state)), before)
