@@ -21,13 +21,21 @@ BUNDLE_TEXTS = {
 _ASSIGNMENT = re.compile(rf"^({'|'.join(BUNDLE_TEXTS)})[ \t]*=", re.MULTILINE)
 
 
+def readable(text: str) -> str:
+    """Return a text as all of its readers read it.
+
+    Halves of characters, which JSON can hold and no file can (`"\\ud800"`), become question marks. Every line ends in a
+    line feed: to g++ a carriage return ends one, too.
+    """
+    return text.encode(errors="replace").decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
 @dataclass(frozen=True)
 class Kernel:
     """Source text of a kernel and its language.
 
     Args:
-        source: The text of one self-contained file. Halves of characters, which JSON can hold and no file can
-            (`"\\ud800"`), become question marks.
+        source: The text of one self-contained file, made `readable`.
         language: Language of the text: `ascendc` or `cuda`.
         trusted: True only for kernels that this package wrote (the apprentice, the oracles). Others, written by a model
             or a person, do not run below sandbox tier B.
@@ -40,7 +48,7 @@ class Kernel:
     form: Form | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "source", self.source.encode(errors="replace").decode())
+        object.__setattr__(self, "source", readable(self.source))
         if self.form is None:
             object.__setattr__(self, "form", form_of(self.source))
 

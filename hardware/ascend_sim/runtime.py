@@ -74,14 +74,14 @@ extern "C" __attribute__((visibility("default"))) int kernel_launch(const Kernel
 """
 
 #: Read after the prelude when text is only preprocessed: macros whose bodies contain the runtime's names are not
-#: expanded. None of them has a comma outside of parentheses or an empty body, so the text around them expands as usual.
+#: expanded. Each is in parentheses, as the macro itself is: a macro's name before it is a call in both texts.
 UNEXPANDED = """#pragma once
 #undef ASSERT
-#define ASSERT(condition) ASSERT(condition)
+#define ASSERT(condition) ((condition) ? (void)0 : ASSERT(condition))
 #undef ASCEND_IS_AIV
-#define ASCEND_IS_AIV ASCEND_IS_AIV
+#define ASCEND_IS_AIV (ASCEND_IS_AIV)
 #undef ASCEND_IS_AIC
-#define ASCEND_IS_AIC ASCEND_IS_AIC
+#define ASCEND_IS_AIC (ASCEND_IS_AIC)
 """
 
 #: The names that kernel code may find in the device's executable.

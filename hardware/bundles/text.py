@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from kernel_gym import python_text
 from kernel_gym.errors import BundleError
-from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
+from kernel_gym.kernel import BUNDLE_TEXTS, Kernel, readable
 
 #: Most characters of a bundle.
 MAX_CHARACTERS = 1_000_000
@@ -81,7 +81,7 @@ def _read(source: str) -> Bundle:
     missing = [name for name in BUNDLE_TEXTS if name not in texts]
     if missing:
         raise BundleError(f"the bundle lacks {', '.join(missing)}; it assigns six strings: {', '.join(BUNDLE_TEXTS)}")
-    bundle = Bundle(texts)
+    bundle = Bundle({name: readable(text) for name, text in texts.items()})
     _operator(bundle["project_json_src"])
     return bundle
 

@@ -36,7 +36,7 @@ _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 _LANGUAGE = "aicore|global|gm|ubuf|cbuf|ca|cb|cc|vector|cube|mix|inline|forceinline|restrict"
 #: Constructs by which the preprocessed text differs from the source: joined lines, macros, directives.
 _CHANGED = re.compile(
-    r"\\|\$|%:|\?\?|#(?!\s*include\b)"
+    r"\\|\$|''|%:|\?\?|#(?!\s*include\b)"
     rf"|(?<![\w$])_(?!_(?:{_LANGUAGE})__(?![\w$]))[_A-Z]"
 )
 _NOTHING: Mapping[str, str] = MappingProxyType({})

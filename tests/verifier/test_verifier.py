@@ -245,6 +245,10 @@ def test_a_text_that_takes_too_long_to_parse_is_uncompilable(relu, python_kernel
     assert (verdict.outcome, verdict.feedback) == ("uncompilable", "The text is too far from C++")
 
 
+def test_a_carriage_return_ends_a_line_for_every_reader():
+    assert Kernel("a // b\r\nc // d\r asm").source == "a // b\nc // d\n asm"
+
+
 def test_lone_surrogates_do_not_raise(device, relu):
     """A model's reply is JSON, which can hold them; no compiler, database or digest can."""
     kernel = Kernel("# \ud800 \udc80\ndef kernel_launch(a):\n    a.store(0, np.maximum(a.load(0), 0))\n", "python")

@@ -73,7 +73,7 @@ _LEXER = re.compile(
     (?P<comment>//[^\n]*|/\*(?:.*?\*/|.*))
   | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\((?:.*?\)(?P=delimiter)"|.*))
   | (?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\[^\n])*")
-  | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\[^\n])+')
+  | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\[^\n])*')
   | (?P<unclosed>["'][^\n]*)
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z_]|[0-9A-Za-z_.$])*)
   | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)

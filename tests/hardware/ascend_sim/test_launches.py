@@ -128,6 +128,14 @@ def test_every_token_is_read_a_few_times(unit: str) -> None:
     assert result.count("::asc::launcher") == (40_000 if unit == "k<<<1>>>(); " else 0)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["f(0, 1'.') [[gnu::always_inline]] //'", "f(1$'a) [[gnu::always_inline]] //'", "f('') [[gnu::always_inline]] //'"],
+)
+def test_numbers_and_characters_end_where_the_compiler_ends_them(text):
+    assert "always_inline" in {token.text for token in tokens(text)}
+
+
 def test_nothing_is_forced_to_be_inlined() -> None:
     """Such a kernel would become a part of the launcher, whose basic blocks are not counted."""
     source = '#define I __attribute__((__always_inline__))\n[[gnu::always_inline]] int f(); "always_inline"'

@@ -23,6 +23,11 @@ def test_the_six_strings_are_read_without_running_the_file(sample):
     assert "relu_custom(GM_ADDR x" in bundle["kernel_src"]
 
 
+def test_texts_of_a_bundle_are_readable_whatever_their_literals_hold(sample):
+    source = sample("relu").replace('kernel_src = """', 'kernel_src = """// \\ud800 \\r asm\n', 1)
+    assert read(source)["kernel_src"].startswith("// ? \n asm\n")
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

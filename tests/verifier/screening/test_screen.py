@@ -129,6 +129,7 @@ def test_honest_statements_pass(line):
 
 CHEATS = [
     ('asm("nop");', "reserved-name"),
+    ("""ascendc_assert(true, ''); asm volatile("nop");""", "reserved-name"),
     ('#define A asm\nvoid f() { A("nop"); }', "reserved-name"),
     ("__attribute__((constructor)) void f() {}", "attribute"),
     ("__attribute__((always_inline, constructor)) void f() {}", "attribute"),
