@@ -86,7 +86,7 @@ _FREE_CALLS = frozenset(
         ".DEFERRED_INIT",
         ".UBSAN_BOUNDS",
         "__builtin_expect",
-        "__builtin_unreachable",
+        "__builtin_trap",
         "__builtin_memcpy",
         "__builtin_memmove",
         "__builtin_memset",
@@ -109,7 +109,7 @@ _INTEGERS = frozenset(
 )
 #: Vector types of the host as the compiler writes them, and its names for them, some of which do not tell their lanes.
 _VECTOR = re.compile(
-    r"\bvector\((?P<lanes>\d+)\)|\b__[A-Z][a-z]+\d+x(?P<named>\d+)_t\b|\b__(?:SV|m\d)\w*|\bvector_size\b"
+    r"\bvector\((?P<lanes>\d{1,9})\)|\b__[A-Z][a-z]+\d+x(?P<named>\d{1,9})_t\b|\b__(?:SV|m\d)\w*|\bvector_size\b"
 )
 _SIZED = re.compile(r"(?:__attribute__|__attribute|\[\[)[^;]{0,200}?\b_*(vector_size)")
 _MOST_LANES = 256

@@ -18,7 +18,7 @@ from kernel_gym.kernel import BUNDLE_TEXTS, Kernel, readable
 
 #: Most characters of a bundle.
 MAX_CHARACTERS = 1_000_000
-_NAME = re.compile(r"[A-Za-z_]\w{0,199}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,15 @@ KINDS: dict[str, CoreKind] = {
     "__mix__": "MIX",
 }
 
-#: Attributes that a kernel may have and that the simulator's compiler must not see.
-_REPLACED = {"always_inline": "unused", "__always_inline__": "__unused__"}
+#: Names that a kernel may have and that the simulator's compiler must not see. Behind a call that does not return, or a
+#: place that is never reached, g++ writes no end of the function: it would run into the next one.
+_REPLACED = {
+    "always_inline": "unused",
+    "__always_inline__": "__unused__",
+    "noreturn": "unused",
+    "__noreturn__": "__unused__",
+    "__builtin_unreachable": "__builtin_trap",
+}
 #: Names of the cube at its basic level: a kernel that reaches one runs on cube cores.
 _CUBE_NAMES = frozenset({"Mmad", "LoadData", "LoadDataWithTranspose", "Fixpipe", "Nd2NzParams", "InitConstValue"})
 #: The most tokens between the name of a function and its body, and the most braces around a definition.
@@ -39,7 +46,7 @@ def rewrite(source: str) -> str:
     Attributes that force a function to be inlined are replaced, too: code that is inlined into a function of the
     headers would not be counted, and so be free.
     """
-    source = _without_forced_inlining(source)
+    source = _with_names_replaced(source)
     lexemes = tokens(source)
     pieces, done, cores = [], 0, _Cores(lexemes)
     for launch in launches(lexemes):
@@ -57,8 +64,8 @@ def core_kind(source: str, kernel: str) -> CoreKind:
     return _Cores(lexemes).of([next(token for token in lexemes if token.text == kernel)])
 
 
-def _without_forced_inlining(source: str) -> str:
-    if "always_inline" not in source:
+def _with_names_replaced(source: str) -> str:
+    if not any(name in source for name in _REPLACED):
         return source
     pieces, done = list[str](), 0
     for token in tokens(source):

@@ -27,9 +27,9 @@ MESSAGE_LIMIT = 400
 NOT_CONFINED = 125
 
 _ERROR = re.compile(
-    r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$"
+    r"^(?P<file>[^:\n]+):(?P<line>\d{1,9}):(?:\d+:)? (?P<kind>(?:fatal )?error|sorry, unimplemented): (?P<text>.*)$"
 )
-_ORIGIN = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+:\s+required from (?:here|.*)$")
+_ORIGIN = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d{1,9}):\d+:\s+required from (?:here|.*)$")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
 #: Names with underscores that belong to the language. Others are like those of the system's own macros, some of which
 #: paste names together.

@@ -136,6 +136,11 @@ def test_numbers_and_characters_end_where_the_compiler_ends_them(text):
     assert "always_inline" in {token.text for token in tokens(text)}
 
 
+def test_every_function_ends_for_the_compiler():
+    source = "[[noreturn]] void f() {} __attribute__((__noreturn__)) void g() { __builtin_unreachable(); }"
+    assert rewrite(source) == "[[unused]] void f() {} __attribute__((__unused__)) void g() { __builtin_trap(); }"
+
+
 def test_nothing_is_forced_to_be_inlined() -> None:
     """Such a kernel would become a part of the launcher, whose basic blocks are not counted."""
     source = '#define I __attribute__((__always_inline__))\n[[gnu::always_inline]] int f(); "always_inline"'
