@@ -114,8 +114,10 @@ _VECTOR = re.compile(
 _SIZED = re.compile(r"(?:__attribute__|__attribute|\[\[)[^;]{0,200}?\b_*(vector_size)")
 _MOST_LANES = 256
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
-#: What is between two words of a macro's definition: comments, and newlines that do not end it.
-_WITHIN_MACRO = re.compile(r"/\*.*?\*/|\\[ \t\f\v\r]*\n", re.DOTALL)
+#: What joins two lines.
+_JOINED = re.compile(r"\\[ \t\f\v\r\0]*\n")
+#: Comments between two words of a macro's definition, whose newlines do not end it.
+_WITHIN_MACRO = re.compile(r"/\*.*?\*/", re.DOTALL)
 #: Most names of types that stand for each other in a row; those beyond count as floating-point.
 _LONGEST_CHAIN = 64
 #: The check of an index that is a constant, and the end of its array.
@@ -175,6 +177,7 @@ def beyond_arrays(target: Path, counted: bool = False) -> Iterator[int]:
 
 def aliases(source: str) -> dict[str, bool]:
     """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
+    source = _JOINED.sub("", source)
     meanings = _meanings(source)
     known: dict[str, bool] = {}
     for _ in range(min(len(meanings), _LONGEST_CHAIN)):
@@ -196,7 +199,7 @@ def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
     names, pieces = aliases(source), _FUNCTION.split(dump)
     parts = [text.partition("<bb ") for text in pieces[2::2]]
     functions = [_Function(head, names) for head, _, _ in parts]
-    types = [meaning for _, meaning in _meanings(source)] + _SIZED.findall(source)
+    types = [meaning for _, meaning in _meanings(_JOINED.sub("", source))] + _SIZED.findall(source)
     lanes = max([_widest(types), *(_widest(function.types) for function in functions)])
     blocks = (_blocks(function, body, lanes) for function, (_, _, body) in zip(functions, parts, strict=True))
     return dict(zip(pieces[1::2], blocks, strict=True))
@@ -240,14 +243,14 @@ def _statement(words: Sequence[Token], begin: int) -> list[Token]:
 def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
     equals = next((i for i, word in enumerate(statement) if word.text == "="), 0)
     meaning = _plain_text(source, statement[equals + 1 :])
-    return [(statement[0].text, meaning)] if equals and meaning else []
+    return [(statement[0].text, meaning or "?")] if equals else []
 
 
 def _typedefs(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
-    if any(word.text == "," for word in statement):
-        # The names are the words before commas, brackets and the end.
+    if any(word.text in (",", "(") for word in statement):
+        # The names are the words before commas, brackets, closing parentheses and the end.
         pairs = pairwise([*statement, Token("symbol", ",", 0)])
-        names = {word.text for word, after in pairs if word.kind == "word" and after.text in (",", "[")}
+        names = {word.text for word, after in pairs if word.kind == "word" and after.text in (",", "[", ")")}
         return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
     meaning = _plain_text(source, statement[:-1])
     return [(statement[-1].text, meaning)] if meaning and statement[-1].kind == "word" else []

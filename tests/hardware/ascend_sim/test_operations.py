@@ -111,6 +111,19 @@ def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> Non
 
 
 @pytest.mark.parametrize(
+    "declaration",
+    [
+        "using byte = decltype(1.0f);",
+        "typedef decltype(1.0f) byte;",
+        "typedef float (byte);",
+        "us\\\ning byte = float;",
+    ],
+)
+def test_a_name_of_an_integer_that_the_kernel_declares_itself_may_be_a_float(declaration):
+    assert operations.aliases(declaration)["byte"]
+
+
+@pytest.mark.parametrize(
     ("text", "name"),
     [
         ("typedef float Real, *P; enum Real { X };", "Real"),
