@@ -14,11 +14,12 @@
 
 namespace sim {
 
-// The result of one burst. `joint`: bytes that several cores fetch together, of which `part` is this core's, in 65536ths
-// of a byte. `requests` counts sectors of 512 bytes; `extra` counts those that exist only because the burst does not
-// start on a sector boundary. `contended` counts the other cores that are in step at each sector, `shared` those that are
-// not, if only a part of the sector is read, `pages` bursts in another page of 2 MB than the one before. Bytes are whole
-// blocks of 32, or whole lines in a read that is shorter than a sector.
+// The result of one burst. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
+//   joint      bytes that several cores fetch together, of which `part` is this core's, in 65536ths of a byte
+//   requests   sectors of 512 bytes; `extra`: those that exist only because the burst does not start on a boundary
+//   contended  for each sector, the other cores that are in step
+//   shared     for each sector that is read in part, the other cores that are not in step
+//   pages      bursts in another page of 2 MB than the one before
 struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0, joint = 0, part = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
@@ -60,9 +61,9 @@ public:
     void begin_phase();
     // From now on every core that reads what another one has come to in this phase pays as if all were in step.
     void crowd() { crowded_ = true; }
-    // Begins the second pass, in which cores that come to the same blocks while the first one fetches them, for at most
-    // `together`, fetch them with it, and later ones find them in L2. False: no core read what another one touched, and the second pass would
-    // be like the first. `at_work` is called now and then.
+    // Begins the second pass, in which cores that come to the same blocks while the first one fetches them, for at
+    // most `together`, fetch them with it, and later ones find them in L2. False: no core read what another one
+    // touched, and the second pass would be like the first. `at_work` is called now and then.
     bool share(Ticks together, const std::function<void()> &at_work);
     // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
     void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch);
