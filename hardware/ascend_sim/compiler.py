@@ -10,11 +10,13 @@ from elftools.elf.elffile import ELFFile
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim import operations
-from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, kernel_flags
+from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags
+from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
 from kernel_gym.hardware.host.ascend_launches import rewrite
 from kernel_gym.hardware.host.compiler import SOURCE, call_confined, compiler_roots, diagnostics, unexplained
+from kernel_gym.hardware.host.preprocessed import plain
 
 OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 
@@ -26,42 +28,57 @@ _MATHEMATICS = re.compile(
 )
 
 
-def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[Diagnostic, ...]:
-    """Compile into `folder`, which must exist and is the only writable folder; no diagnostics means success."""
-    (folder / SOURCE).write_text(rewrite(source), encoding="utf-8", errors="surrogateescape")
-    read = (str(runtime.folder), *compiler_roots(runtime.compiler))
-    code, output = call_confined(host.runtime(), _command(runtime), folder, read)
-    if code or not (folder / OBJECT).is_file():
-        return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
+def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
+    """Compile into `folder`, which must exist and is the only writable folder; no diagnostics means success.
+
+    Also return the text that was compiled, which is the one to screen: only launches and names that the simulator
+    replaces are still written in it as the author wrote them.
+    """
+    (folder / SOURCE).write_text(source, encoding="utf-8", errors="surrogateescape")
+    front = [runtime.compiler, *kernel_flags(runtime.compiler), *_DIAGNOSTIC_FLAGS]
+    headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
+    errors = _call(runtime, [*front, *headers, "-E", "-fpch-preprocess", SOURCE, "-o", PREPROCESSED], folder)
+    if errors:
+        return "", errors
+    read = plain((folder / PREPROCESSED).read_text(encoding="utf-8", errors="surrogateescape"), (SOURCE, OURS))
+    prelude = _prelude(runtime, read.headers)
+    if read.diagnostics:
+        return "", read.diagnostics
+    if isinstance(prelude, Diagnostic):
+        return "", (prelude,)
+    text = rewrite(read.text, source)
+    with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(f'# 0 "{SOURCE}"\n#pragma GCC pch_preprocess "{prelude}.gch"\n{text}')
+    errors = _call(runtime, [*front, *_LINK_FLAGS, *operations.FLAGS, PREPROCESSED, "-o", OBJECT], folder)
+    if errors:
+        return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return (*_unusable(elf), *_beyond_arrays(folder)) or _count(folder, source, elf)
+        return read.text, (*_unusable(elf), *_beyond_arrays(folder)) or _count(folder, text, elf)
 
 
-def preprocess(runtime: SimulatorBuild, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
-    """Return the preprocessed text of the source that was compiled in `folder`, or diagnostics."""
-    command = [*_front(runtime), "-E", "-fpch-preprocess", "-include", str(runtime.unexpanded), SOURCE]
+def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
+    """Run the compiler, whose last word is the file that it writes; return its errors."""
     read = (str(runtime.folder), *compiler_roots(runtime.compiler))
-    code, output = call_confined(host.runtime(), [*command, "-o", PREPROCESSED], folder, read)
-    if code:
-        return "", diagnostics(output) or (Diagnostic(unexplained(code, output)),)
-    return (folder / PREPROCESSED).read_text(encoding="utf-8", errors="surrogateescape"), ()
+    code, output = call_confined(host.runtime(), command, folder, read)
+    if code or not (folder / command[-1]).is_file():
+        return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
+    return ()
 
 
-def _command(runtime: SimulatorBuild) -> list[str]:
-    return [*_front(runtime), *_DIAGNOSTIC_FLAGS, *_LINK_FLAGS, *operations.FLAGS, SOURCE, "-o", OBJECT]
+def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagnostic:
+    """Return the header whose precompiled form has the text of the included ones."""
+    libraries = {str(runtime.prelude.parent / library): library for library in LIBRARIES}
+    if unknown := sorted(included - libraries.keys()):
+        return Diagnostic(f"{Path(unknown[0]).name} is none of the headers that kernels may include")
+    wanted = [library for header, library in libraries.items() if header in included]
+    return runtime.prelude_with(wanted[-1]) if wanted else runtime.prelude
 
 
-def _front(runtime: SimulatorBuild) -> list[str]:
-    """Return the part of the command that determines which files the compiler reads."""
-    headers = ["-include", str(runtime.prelude), "-I", str(runtime.prelude.parent)]
-    return [runtime.compiler, *kernel_flags(runtime.compiler), *headers]
-
-
-def _count(folder: Path, source: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
+def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
     """Count the operations of the kernel; return what keeps the dump from fitting the object file."""
     try:
-        operations.count(folder / OBJECT, source, elf)
+        operations.count(folder / OBJECT, text, elf)
     except InfrastructureError:
         errors = _beyond_arrays(folder, counted=True)
         if not errors:

@@ -15,7 +15,7 @@ from typing import Any
 from kernel_gym.confinement import building, programs, sandbox
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymError
 from kernel_gym.hardware.ascend_sim import chip as chips
-from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel, preprocess
+from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.operations import SUFFIX
 from kernel_gym.hardware.ascend_sim.profile import diagnose
@@ -24,7 +24,6 @@ from kernel_gym.hardware.ascend_sim.runtime import SimulatorBuild, runtime
 from kernel_gym.hardware.bundles.call import Prices
 from kernel_gym.hardware.bundles.runner import BundleRunner
 from kernel_gym.hardware.device import Build, Diagnostic, Fault, Inputs, PackedBuild, Run
-from kernel_gym.hardware.host.compiler import is_plain
 from kernel_gym.hardware.host.device_process import DeviceProcess
 from kernel_gym.hardware.host.tensors import npu_workspace_bytes
 from kernel_gym.kernel import Kernel
@@ -109,10 +108,7 @@ class AscendSim:
                 raise InfrastructureError("a bundle is built for a task")
             return replace(self._bundles.build(kernel, task), seconds=time.perf_counter() - started)
         folder = self._build_folder(kernel)
-        diagnostics = compile_kernel(runtime(), kernel.source, folder)
-        text = ""
-        if not diagnostics and not is_plain(kernel.source):
-            text, diagnostics = preprocess(runtime(), folder)
+        text, diagnostics = compile_kernel(runtime(), kernel.source, folder)
         seconds = time.perf_counter() - started
         if diagnostics:
             return Build(kernel, diagnostics=diagnostics, seconds=seconds)

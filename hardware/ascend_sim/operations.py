@@ -111,13 +111,9 @@ _INTEGERS = frozenset(
 _VECTOR = re.compile(
     r"\bvector\((?P<lanes>\d{1,9})\)|\b__[A-Z][a-z]+\d+x(?P<named>\d{1,9})_t\b|\b__(?:SV|m\d)\w*|\bvector_size\b"
 )
-_SIZED = re.compile(r"(?:__attribute__|__attribute|\[\[)[^;]{0,200}?\b_*(vector_size)")
+_SIZED = re.compile(r"(?:__attribute__|__attribute|\[\s*\[)[^;]{0,200}?\b_*(vector_size)")
 _MOST_LANES = 256
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
-#: What joins two lines.
-_JOINED = re.compile(r"\\[ \t\f\v\r\0]*\n")
-#: Comments between two words of a macro's definition, whose newlines do not end it.
-_WITHIN_MACRO = re.compile(r"/\*.*?\*/", re.DOTALL)
 #: Most names of types that stand for each other in a row; those beyond count as floating-point.
 _LONGEST_CHAIN = 64
 #: The check of an index that is a constant, and the end of its array.
@@ -149,7 +145,7 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
 
     Args:
         target: The path of the object file; the dump lies beside it.
-        source: The kernel's text, which says what its own names of types mean.
+        source: The text that was compiled, which says what its own names of types mean.
         kernel: The object file.
 
     Raises:
@@ -177,7 +173,6 @@ def beyond_arrays(target: Path, counted: bool = False) -> Iterator[int]:
 
 def aliases(source: str) -> dict[str, bool]:
     """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
-    source = _JOINED.sub("", source)
     meanings = _meanings(source)
     known: dict[str, bool] = {}
     for _ in range(min(len(meanings), _LONGEST_CHAIN)):
@@ -187,7 +182,7 @@ def aliases(source: str) -> dict[str, bool]:
         if resolved == known:
             break
         known = resolved
-    return known | (dict.fromkeys(_INTEGERS, True) if _macros_declare(source) else {})
+    return known
 
 
 def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
@@ -199,7 +194,7 @@ def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
     names, pieces = aliases(source), _FUNCTION.split(dump)
     parts = [text.partition("<bb ") for text in pieces[2::2]]
     functions = [_Function(head, names) for head, _, _ in parts]
-    types = [meaning for _, meaning in _meanings(_JOINED.sub("", source))] + _SIZED.findall(source)
+    types = [meaning for _, meaning in _meanings(source)] + _SIZED.findall(source)
     lanes = max([_widest(types), *(_widest(function.types) for function in functions)])
     blocks = (_blocks(function, body, lanes) for function, (_, _, body) in zip(functions, parts, strict=True))
     return dict(zip(pieces[1::2], blocks, strict=True))
@@ -217,17 +212,6 @@ def _meanings(source: str) -> list[tuple[str, str]]:
             statement = _statement(words, index + 1)
             meanings += _alias(source, statement) if word.text == "using" else _typedefs(source, statement)
     return meanings
-
-
-def _macros_declare(source: str) -> bool:
-    """Return whether a macro may declare a type, under a name that the text does not show."""
-    inside = False
-    for before, word in pairwise(tokens(source)):
-        inside = inside and "\n" not in _WITHIN_MACRO.sub("", source[before.end : word.start])
-        if inside and word.text in ("using", "typedef"):
-            return True
-        inside = inside or (before.text == "#" and word.text == "define")
-    return False
 
 
 def _statement(words: Sequence[Token], begin: int) -> list[Token]:
@@ -260,7 +244,7 @@ def _plain_text(source: str, words: Sequence[Token]) -> str:
     """Return the text of a type; empty if it has parentheses."""
     if not words or any(word.text in ("(", ")") for word in words):
         return ""
-    return source[words[0].start : words[-1].end]
+    return source[words[0].start : words[-1].end].replace(" :: ", "::")
 
 
 def _widest(meanings: Iterable[str]) -> int:

@@ -66,23 +66,24 @@ KERNEL_FLAGS = (
 #: Uninitialised variables hold a pattern instead of an earlier call's stack contents; g++ 11 does not support this.
 PATTERN_FLAG, PATTERN_SINCE = "-ftrivial-auto-var-init=pattern", 12
 
-#: Headers that kernels have without an include. A precompiled header must be the first thing that a compilation reads.
+#: Headers that kernels have without an include, or that they may include: then they have been read before the author's
+#: macros. Headers of nothing but macros are left out. A precompiled header must be the first thing that a compilation
+#: reads.
 PRELUDE = """#pragma once
 #include "kernel_operator.h"
 #include "kernel_gym.h"
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <limits>
+#include <tuple>
+#include <utility>
 extern "C" __attribute__((visibility("default"))) int kernel_launch(const KernelArgs *, void *);
 """
-
-#: Read after the prelude when text is only preprocessed: macros whose bodies contain the runtime's names are not
-#: expanded. Each is in parentheses, as the macro itself is: a macro's name before it is a call in both texts.
-UNEXPANDED = """#pragma once
-#undef ASSERT
-#define ASSERT(condition) ((condition) ? (void)0 : ASSERT(condition))
-#undef ASCEND_IS_AIV
-#define ASCEND_IS_AIV (ASCEND_IS_AIV)
-#undef ASCEND_IS_AIC
-#define ASCEND_IS_AIC (ASCEND_IS_AIC)
-"""
+#: Libraries with names like those of many a kernel's own classes. The prelude is precompiled again with each of them,
+#: for kernels that include it; the last one includes the others.
+LIBRARIES = ("lib/cube_tiling.h", "lib/matmul_intf.h")
 
 #: The names that kernel code may find in the device's executable.
 EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
@@ -109,10 +110,9 @@ class SimulatorBuild:
         """The header that is precompiled; its precompiled form lies beside it."""
         return self.folder / "include" / "prelude.h"
 
-    @property
-    def unexpanded(self) -> Path:
-        """The header that keeps the simulator's own names out of preprocessed text."""
-        return self.folder / "include" / "unexpanded.h"
+    def prelude_with(self, library: str) -> Path:
+        """Return the header that is precompiled for kernels that include a library."""
+        return _with(self.prelude, library)
 
 
 @cache
@@ -143,7 +143,7 @@ def _key(compiler: str) -> str:
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:
-    flags = (RUNTIME_FLAGS, NUMERICS_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, UNEXPANDED, EXPORTS)
+    flags = (RUNTIME_FLAGS, NUMERICS_FLAGS, KERNEL_FLAGS, PATTERN_FLAG, PRELUDE, LIBRARIES, EXPORTS)
     return building.digest(compiler, flags, files)
 
 
@@ -172,10 +172,9 @@ def _build(target: SimulatorBuild) -> None:
         for headers in (HERE / "include", host.INCLUDE):
             shutil.copytree(headers, work / "include", dirs_exist_ok=True)
         (work / "include" / "prelude.h").write_text(PRELUDE)
-        (work / "include" / "unexpanded.h").write_text(UNEXPANDED)
         marshal.generate(HERE / "include" / "abi.h", work)
         _build_executable(target.compiler, work)
-        _precompile(target.compiler, work / "include")
+        _precompile_preludes(target.compiler, work / "include" / "prelude.h")
         for leftover in (*work.glob("*.o"), *work.glob("*.inc"), *work.glob("executor_common.h*")):
             leftover.unlink()
         (work / builds.USED).touch()
@@ -247,9 +246,22 @@ def _object_key(compiler: str, source: Path, work: Path) -> str:
     return _digest(compiler, [source, *headers, *sorted(work.glob("*.inc"))])
 
 
-def _precompile(compiler: str, include: Path) -> None:
-    header = include / "prelude.h"
-    _call(compiler, *kernel_flags(compiler), "-I", str(include), "-x", "c++-header", str(header), "-o", f"{header}.gch")
+def _with(prelude: Path, library: str) -> Path:
+    return prelude.with_name(f"{prelude.stem}_{Path(library).name}")
+
+
+def _precompile_preludes(compiler: str, prelude: Path) -> None:
+    headers = [prelude]
+    for library in LIBRARIES:
+        headers.append(_with(prelude, library))
+        headers[-1].write_text(f'#include "{prelude.name}"\n#include "{library}"\n')
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(lambda header: _precompile(compiler, header), headers))
+
+
+def _precompile(compiler: str, header: Path) -> None:
+    flags = (*kernel_flags(compiler), "-I", str(header.parent), "-x", "c++-header")
+    _call(compiler, *flags, str(header), "-o", f"{header}.gch")
 
 
 def _call(*command: str) -> None:

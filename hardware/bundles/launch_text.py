@@ -42,6 +42,8 @@ inline ASC_UNCOUNTED uint64_t key(GM_ADDR from) {{ return reinterpret_cast<const
 #define REGISTER_TILING_DEFAULT(type)
 #define TILING_KEY_IS(value) (::kernel_gym_bundle::key({tiling}) == (value))
 """
+#: The line before the author's first.
+_BEGIN = 'static_assert ( true , "the kernel begins" ) ;\n'
 _BEHIND = """
 extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{
     uint64_t data[{words}] = {{}};
@@ -88,7 +90,7 @@ def compose(kernel: str, function: str, program: HostProgram, column: int) -> st
         arguments=arguments,
         by_key="".join(_launch_by_key(kernel, function, arguments)),
     )
-    return f'#line 1 "{OURS}"{before}#line 1 "{SOURCE}"\n{kernel}\n#line 1 "{OURS}"{behind}'
+    return f'#line 1 "{OURS}"{before}{_BEGIN}#line 1 "{SOURCE}"\n{kernel}\n#line 1 "{OURS}"{behind}'
 
 
 def _launch_by_key(kernel: str, function: str, arguments: str) -> list[str]:
@@ -102,10 +104,13 @@ def _launch_by_key(kernel: str, function: str, arguments: str) -> list[str]:
 
 
 def of_author(preprocessed: str) -> str:
-    """Return what a preprocessor made of a composed text, without what is ours in it."""
-    ours, author = f'\n# 1 "{OURS}"\n', f'\n# 1 "{SOURCE}"\n'
-    before, _, rest = preprocessed.partition(ours)
-    return before + author + rest.rpartition(ours)[0].partition(author)[2]
+    """Return the plain text of a composed one from the author's first line on.
+
+    The host function behind it is screened as the author's own, because the author's macros are expanded in it.
+    """
+    begin = max(preprocessed.find(_BEGIN), 0)
+    author, marker, behind = preprocessed[begin:].rpartition(f' "{OURS}"\n')
+    return f"{author}{marker.replace(OURS, SOURCE)}{behind}"
 
 
 def integers(tensors: Sequence[int], tiling: Tiling) -> tuple[int, ...]:

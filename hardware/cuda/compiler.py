@@ -34,7 +34,7 @@ _HOST_FLAGS = (
     *("-pipe", "-shared", "-nostdlib", "-DNDEBUG", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now"),
 )
 _DEVICE_FLAGS = ("-std=c++17", "-default-device", "-w", "-include=cuda_device.h", "-lineinfo")
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"][^\n]*', re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 #: CUDA headers whose declarations the host's half has without an include, and those of the device's half.
 _OF_CUDA = re.compile(r"(cuda|mma|cooperative|device_|vector_|math_|sm_|nv|cub|crt|kernel_gym)[\w/.]*")
 _OF_HOST = re.compile(
@@ -93,10 +93,13 @@ def compile_kernel(
 
 
 def _without(text: str, *headers: re.Pattern[str]) -> str:
-    """Return the text without includes of headers that this half already has or does not need."""
+    """Return the text without includes of headers that this half already has or does not need.
+
+    The directive becomes an empty one. What is behind it stays: it may begin a comment, and it is no code.
+    """
 
     def kept(include: re.Match[str]) -> str:
-        return "" if any(header.fullmatch(include[1]) for header in headers) else include[0]
+        return "#" if any(header.fullmatch(include[1]) for header in headers) else include[0]
 
     return _INCLUDE.sub(kept, text)
 
@@ -131,13 +134,13 @@ class _Compilation:
         return lowered if isinstance(lowered, tuple) else self._binaries(lowered)
 
     def host(self) -> tuple[Diagnostic, ...]:
-        """Preprocess and compile the host's half."""
+        """Preprocess the host's half, and compile what that gives."""
         include = self.runtime.folder / "include"
         compiler = self.runtime.host.compiler
-        command = [compiler, *_HOST_FLAGS, "-include", str(include / "cuda_host.h"), "-I", str(include), HOST_SOURCE]
+        headers = ["-include", str(include / "cuda_host.h"), "-I", str(include)]
         roots = host_compiler.compiler_roots(compiler)
-        for arguments, result in ((["-E"], PREPROCESSED), ([], HOST)):
-            code, words = self._confined([*command, *arguments, "-o", result], roots)
+        for arguments, result in (([*headers, "-E", HOST_SOURCE], PREPROCESSED), ([PREPROCESSED], HOST)):
+            code, words = self._confined([compiler, *_HOST_FLAGS, *arguments, "-o", result], roots)
             if code or not (self.folder / result).is_file():
                 return _host_diagnostics(words) or (Diagnostic(host_compiler.unexplained(code, words)),)
             if foreign := [name for name in included(self.preprocessed) if not _LANGUAGE.fullmatch(name)]:

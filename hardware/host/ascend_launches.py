@@ -40,22 +40,26 @@ _CUBE_NAMES = frozenset({"Mmad", "LoadData", "LoadDataWithTranspose", "Fixpipe",
 _HEAD, _DEPTH = 200, 4
 
 
-def rewrite(source: str) -> str:
-    """Return the source with its launches as calls; text that cannot be parsed as a launch is unchanged.
+def rewrite(text: str, source: str | None = None) -> str:
+    """Return a text with its launches as calls; what cannot be parsed as a launch is unchanged.
 
     Attributes that force a function to be inlined are replaced, too: code that is inlined into a function of the
     headers would not be counted, and so be free.
+
+    Args:
+        text: The text, in which no macro is left.
+        source: The text as its author wrote it: macros in it say on which cores a kernel runs.
     """
-    source = _with_names_replaced(source)
-    lexemes = tokens(source)
-    pieces, done, cores = [], 0, _Cores(lexemes)
+    text = _with_names_replaced(text)
+    lexemes = tokens(text)
+    pieces, done, cores = [], 0, _Cores(lexemes if source is None else tokens(source))
     for launch in launches(lexemes):
         begin, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
         kind = cores.of(lexemes[launch.first : launch.opening])
-        pieces += [source[done : begin.start], f"::asc::launcher<ASC_{kind}, ", source[begin.start : opening.start]]
-        pieces += [">(", source[opening.end : closing.start], ")"]
+        pieces += [text[done : begin.start], f"::asc::launcher<ASC_{kind}, ", text[begin.start : opening.start]]
+        pieces += [">(", text[opening.end : closing.start], ")"]
         done = closing.end
-    return "".join(pieces) + source[done:]
+    return "".join(pieces) + text[done:]
 
 
 def core_kind(source: str, kernel: str) -> CoreKind:

@@ -31,21 +31,8 @@ _ERROR = re.compile(
 )
 _ORIGIN = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d{1,9}):\d+:\s+required from (?:here|.*)$")
 _LINKER = re.compile(r"(?:undefined reference to|multiple definition of) .*")
-#: Names with underscores that belong to the language. Others are like those of the system's own macros, some of which
-#: paste names together.
-_LANGUAGE = "aicore|global|gm|ubuf|cbuf|ca|cb|cc|vector|cube|mix|inline|forceinline|restrict"
-#: Constructs by which the preprocessed text differs from the source: joined lines, macros, directives.
-_CHANGED = re.compile(
-    r"\\|\$|''|%:|\?\?|#(?!\s*include\b)"
-    rf"|(?<![\w$])_(?!_(?:{_LANGUAGE})__(?![\w$]))[_A-Z]"
-)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _ONE_FILE: Mapping[str, str] = MappingProxyType({SOURCE: ""})
-
-
-def is_plain(source: str) -> bool:
-    """Return True if the preprocessor only includes headers; all other text is unchanged."""
-    return _CHANGED.search(source) is None
 
 
 def call_confined(

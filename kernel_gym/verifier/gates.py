@@ -224,14 +224,13 @@ def _screen_binary(build: Build, submission: Submission) -> Verdict | None:
     """Screen what the compiler read (a tree that only it could parse, its preprocessed text) and the binary."""
     language, source = build.kernel.language, submission.device_source
     hidden = None
-    # Branches of a conditional need not fit together; then only what the preprocessor left of them can be read.
-    selected = language == "ascendc" and build.preprocessed and source is not None and source.has_branches
-    if source and source.tree.has_error and not selected:
-        hidden = source_screen.screen(source, compiled=True, language=language)
+    if source and build.preprocessed:
+        hidden = source_screen.screen_preprocessed(build.preprocessed, language)
+    # All of a kernel for the simulator is preprocessed, of one for a GPU its host half is.
+    if source and source.tree.has_error and not (language == "ascendc" and build.preprocessed):
+        hidden = hidden or source_screen.screen(source, compiled=True, language=language)
     if source and language == "ascendc":
         hidden = hidden or source_screen.screen_known_names(source)
-    if source and build.preprocessed:
-        hidden = hidden or source_screen.screen_preprocessed(build.preprocessed, language)
     if hidden:
         return _cheated("screen", hidden, submission.device_part)
     if build.binary is None:

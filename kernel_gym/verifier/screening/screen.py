@@ -89,14 +89,11 @@ def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
     book = rules.load(BOOKS[language])
     builtins = book.lists["builtins"] | book.lists["builtins_of_headers"]
     names = book.lists["reserved_names"] | book.lists["names_of_assembly"]
-    attributes = book.lists["attributes"]
-    if language == "ascendc":  # names that the simulator has replaced; those that are left were written in another way
-        attributes = attributes - {"always_inline", "noreturn"}
-        builtins = builtins - {"__builtin_unreachable"} | {"__builtin_trap"}
-    changed = {"builtins": builtins, "reserved_names": names, "attributes": attributes}
-    book = RuleBook(book.rules, book.lists | changed)
+    book = RuleBook(book.rules, book.lists | {"builtins": builtins, "reserved_names": names})
     try:
-        return next(findings(read_preprocessed(text, SOURCE), book=book), None)
+        source = read_preprocessed(text, SOURCE)
+        unknown = screen_known_names(source) if language == "ascendc" else None
+        return unknown or next(findings(source, book=book), None)
     except Unreadable as error:
         return book.finding(error.rule, error.line, error.detail)
 

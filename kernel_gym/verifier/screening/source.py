@@ -12,7 +12,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, islice
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -63,8 +63,6 @@ MAX_TOKENS, MAX_DEPTH = 200_000, 200
 #: A preprocessor's line marker: the file of the lines that follow, and whether it begins (1) or ends (2).
 _LINE_MARKER = re.compile(r'# (?P<line>\d+) "(?P<file>(?:[^"\\]|\\.)*)"(?P<flags>(?: \d)*)')
 _PRECOMPILED = "#pragma GCC pch_preprocess "
-_LAUNCHER = ["::", "asc", "::", "launcher", "<"]
-_CORES = ("ASC_AIV", "ASC_AIC", "ASC_MIX")
 
 #: What is not closed reaches to the end of its line or, as a comment or a raw string, to the end of the text. g++ reads
 #: it so, and no text is read twice.
@@ -146,11 +144,6 @@ class Source:
         """All macro definitions, in order."""
         return tuple(macro for d in self.directives if d.name == "define" and (macro := _macro(d)))
 
-    @property
-    def has_branches(self) -> bool:
-        """Whether the preprocessor selects what is compiled."""
-        return any(directive.name in ("if", "ifdef", "ifndef") for directive in self.directives)
-
     @cached_property
     def expanded(self) -> tuple[Token, ...]:
         """The tokens with the author's macros expanded."""
@@ -217,21 +210,7 @@ def read_preprocessed(text: str, name: str) -> Source:
     source = _lex(text, "\n".join(kept), _Lines(starts, [*numbers, line]))
     if len(source.tokens) > MAX_TOKENS:
         raise Unreadable("macro-bomb", source.tokens[-1].line, source.tokens[-1].text)
-    return replace(source, tokens=tuple(_without_launchers(source.tokens)))
-
-
-def _without_launchers(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the tokens without the runtime's name that the simulator writes into every launch."""
-    index = 0
-    while index < len(tokens):
-        if [token.text for token in tokens[index : index + 5]] == _LAUNCHER and tokens[index + 5].text in _CORES:
-            yield tokens[index + 3]
-            yield tokens[index + 4]
-            yield tokens[index + 5]._replace(text="0", kind="number")
-            index += 6
-        else:
-            yield tokens[index]
-            index += 1
+    return source
 
 
 def _lex(text: str, spliced: str, lines: _Lines) -> Source:

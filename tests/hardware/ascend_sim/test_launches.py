@@ -136,6 +136,11 @@ def test_numbers_and_characters_end_where_the_compiler_ends_them(text):
     assert "always_inline" in {token.text for token in tokens(text)}
 
 
+def test_the_author_s_macros_say_on_which_cores_a_kernel_runs() -> None:
+    source = "#define ASCENDC_CUBE_ONLY\n__global__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); k<<<1, nullptr, s>>>(); }"
+    assert rewrite("k <<< 1 , nullptr , s >>> ( ) ;", source) == "::asc::launcher<ASC_AIC, k >( 1 , nullptr , s ) ( ) ;"
+
+
 def test_every_function_ends_for_the_compiler():
     source = "[[noreturn]] void f() {} __attribute__((__noreturn__)) void g() { __builtin_unreachable(); }"
     assert rewrite(source) == "[[unused]] void f() {} __attribute__((__unused__)) void g() { __builtin_trap(); }"

@@ -145,6 +145,10 @@ def test_tiling_data_travels_in_the_integers_of_a_launch():
     assert launch_text.integers([0, -1, 1], Tiling(b"\1" * 9, 7, 5, 0)) == (7, 0, -1, 1, 5, 0x0101010101010101, 1)
 
 
-def test_only_the_author_s_lines_are_screened_after_preprocessing():
-    text = '# 0 "kernel.cpp"\n# 1 "kernel_gym"\nours;\n# 1 "kernel.cpp"\ntheirs;\n# 1 "kernel_gym"\nours;\n'
-    assert launch_text.of_author(text) == '# 0 "kernel.cpp"\n# 1 "kernel.cpp"\ntheirs;'
+def test_all_lines_from_the_author_s_first_on_are_screened():
+    begin = 'static_assert ( true , "the kernel begins" ) ;\n'
+    text = f'# 2 "kernel_gym"\nours;\n{begin}# 1 "kernel.cpp"\ntheirs;\n# 2 "kernel_gym"\nhost;\n'
+    assert launch_text.of_author(text) == f'{begin}# 1 "kernel.cpp"\ntheirs;\n# 2 "kernel.cpp"\nhost;\n'
+    forged = text.replace("theirs;", f'theirs;\n{begin}# 1 "kernel_gym"\nhidden;')
+    assert "hidden;" in launch_text.of_author(forged)
+    assert '"kernel_gym"' in launch_text.of_author(forged)  # the screen refuses it

@@ -81,6 +81,15 @@ def test_the_host_half_of_honest_kernels_passes(attack: Attack, tmp_path: Path) 
     assert stopped(attack, tmp_path) == ""
 
 
+def test_what_is_behind_an_include_is_read_as_it_is_screened(tmp_path: Path) -> None:
+    text = "#include <cuda_runtime.h> /*\nint hidden;\n*/ // \\\nint hidden;\n/*\n#include <cuda.h> */ int seen;\n"
+    (tmp_path / HOST_SOURCE).write_text(_without(text, _OF_CUDA))
+    half = _Compilation(runtime(), Toolkit(Path("/none"), Path("/none"), ()), "sm_90", tmp_path, split(text))
+    assert half.host() == ()
+    assert "hidden" not in half.preprocessed
+    assert "int seen;" in half.preprocessed
+
+
 def test_a_faulty_launch_names_no_line_of_the_authors_choice(tmp_path: Path) -> None:
     (attack,) = catalogue.select(ATTACKS, names=["S5_a_number_as_line"])
     half = host_half(attack, tmp_path)

@@ -363,7 +363,8 @@ def marked(text: str) -> str:
         ('# 1 "/usr/include/y.h"\nint ours;\n', "directive", 1),
         ('auto s = R"(\n# 1 "/usr/include/y.h" 1\n)"; int ours;', "raw-string", 1),
         ("#pragma GCC optimize 3\n", "pragma", 1),
-        ("void f() { ::asc::launch(); }", "reserved-name", 1),
+        ("void f() { ::asc::launcher<0, f>(1, nullptr, s)(); }", "reserved-name", 1),
+        ("__float128 q = 1;", "reserved-name", 1),
         ("int f() { return __builtin_alloca(3); }", "reserved-name", 1),
         ("a;" * 200_001, "macro-bomb", 1),
     ],
@@ -375,7 +376,7 @@ def test_preprocessed_text_is_screened(text, rule, line):
 
 
 def test_honest_preprocessed_text_passes():
-    launch = "int f() { ::asc::launcher<ASC_AIV, relu<float>>(1, nullptr, s)(x, y); return 0; }\n"
+    launch = "int f() { relu<float><<<1, nullptr, s>>>(x, y); return 0; }\n"
     offset = "constexpr unsigned long k = __builtin_offsetof(T, x);\n"
     assert screen_preprocessed(marked(launch + offset + 'constexpr const char *t = "a R";\n')) is None
 

@@ -32,9 +32,14 @@ template <class T> ASC_INLINE void DumpTensor(const LocalTensor<T> &tensor, uint
 }
 ASC_INLINE void Trap(At at = ASC_HERE) { asc_assert_failed(asc::text("Trap"), at.line); }
 
+namespace detail {
+ASC_INLINE void assert_failed(const char *condition, int32_t line) { asc_assert_failed(asc::text(condition), line); }
+}  // namespace detail
+
 }  // namespace AscendC
 
-#define ASSERT(condition) ((condition) ? (void)0 : asc_assert_failed(asc::text(#condition), __LINE__))
+// The names in macros are screened as the kernel's own: they are not the runtime's.
+#define ASSERT(condition) ((condition) ? (void)0 : ::AscendC::detail::assert_failed(#condition, __LINE__))
 #define ascendc_assert(condition, ...) ASSERT(condition)
 #ifndef assert
 #define assert(condition) ASSERT(condition)

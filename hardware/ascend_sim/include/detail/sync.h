@@ -83,6 +83,11 @@ ASC_INLINE GM_ADDR GetSysWorkSpacePtr() { return reinterpret_cast<GM_ADDR>(asc_p
 ASC_INLINE void SetSysWorkspace(GM_ADDR) {}
 ASC_INLINE GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
 
+namespace detail {
+constexpr uint64_t VECTOR_CORE = ASC_AIV, CUBE_CORE = ASC_AIC;
+ASC_INLINE uint64_t core_kind() { return asc_platform(5); }
+}  // namespace detail
+
 }  // namespace AscendC
 
 using AscendC::GetBlockIdx;
@@ -91,8 +96,8 @@ using AscendC::GetSysWorkSpacePtr;
 using AscendC::GetUserWorkspace;
 using AscendC::SetSysWorkspace;
 
-#define ASCEND_IS_AIV (asc_platform(5) == ASC_AIV)
-#define ASCEND_IS_AIC (asc_platform(5) == ASC_AIC)
+#define ASCEND_IS_AIV (::AscendC::detail::core_kind() == ::AscendC::detail::VECTOR_CORE)
+#define ASCEND_IS_AIC (::AscendC::detail::core_kind() == ::AscendC::detail::CUBE_CORE)
 
 // The launch reads these from the source; the macros expand to nothing.
 #define KERNEL_TASK_TYPE_DEFAULT(type)
