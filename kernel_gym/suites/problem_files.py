@@ -148,10 +148,14 @@ class _Module:
         self._digest = hashlib.sha256(source.encode()).hexdigest()
         self._trust = trust
         self._deadline = time.monotonic() + DERIVE_SECONDS
+        self._signatures: dict[tuple[tuple[str, int], ...], Signature] = {}
 
     def signature(self, sizes: dict[str, int]) -> Signature:
         """Return the signature at these sizes."""
-        return self._at(Case("original", "timing", tuple(sizes.items()))).signature
+        key = tuple(sizes.items())
+        if key not in self._signatures:
+            self._signatures[key] = self._at(Case("original", "timing", key)).signature
+        return self._signatures[key]
 
     def run(self, sizes: dict[str, int]) -> None:
         """Run the module on real values: shapes alone do not show an index that is out of range."""

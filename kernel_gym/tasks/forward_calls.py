@@ -43,6 +43,8 @@ _DRAWING = ("randn", "rand", "randint", "randperm", "normal")
 _MAKING = ("zeros", "ones", "full", "empty")
 #: Functions that run the steps of a recurrent layer.
 _LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+#: Functions that a constructor calls without values: on fake tensors each takes a hundred times as long.
+MOST_CALLS = 1000
 #: Operators that return equal elements in any order.
 _UNORDERED = (torch.ops.aten.topk, torch.ops.aten.sort, torch.ops.aten.kthvalue, torch.ops.aten.mode)
 
@@ -164,6 +166,26 @@ class Layers(TorchFunctionMode):
         if self._calls is not None:
             self._calls.note_layer(name, steps)
         return layer_results(x, first, bidirectional=bidirectional)
+
+
+class TooManyCalls(Exception):
+    """A constructor calls more than `MOST_CALLS` functions."""
+
+
+class FewCalls(TorchFunctionMode):
+    """Raises `TooManyCalls` when more functions than `MOST_CALLS` run within it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            raise TooManyCalls
+        return func(*args, **(kwargs or {}))
 
 
 def _is_stable(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

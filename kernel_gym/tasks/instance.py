@@ -14,7 +14,6 @@ import linecache
 import logging
 import sys
 import types
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -31,13 +30,14 @@ from torch._subclasses.fake_tensor import (
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_gym.errors import KernelGymError, TaskError
 from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_module, lifted_constants
-from kernel_gym.tasks.forward_calls import ForwardCalls, FunctionalForward, Layers, same_memory
+from kernel_gym.tasks.forward_calls import FewCalls, ForwardCalls, FunctionalForward, Layers, TooManyCalls, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
-from kernel_gym.tasks.module_copy import copied
+from kernel_gym.tasks.module_copy import as_floats, bound_copy, copied, tensor_attributes, with_fakes
 from kernel_gym.tasks.rounding import RoundedOtherwise
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec, input_seed, model_seed
@@ -129,7 +129,7 @@ class ModuleInstance:
         named = list(zip(self.signature.inputs, inputs, strict=True))
         held = {spec.name: tensor for spec, tensor in named if spec.origin != "argument"}
         arguments = [tensor for spec, tensor in named if spec.origin == "argument"]
-        return _bind(self.model(), held, dtype), _with_tensors(self._arguments, arguments)
+        return bound_copy(self.model(), held, dtype), _with_tensors(self._arguments, arguments)
 
     def model(self) -> torch.nn.Module:
         """Return the module in `eval()` with randomised parameters and buffers."""
@@ -167,7 +167,7 @@ class ModuleInstance:
     def fake(self) -> tuple[torch.nn.Module, tuple[object, ...]]:
         """Return module and arguments as fake tensors, without memory behind them; cheap at any size."""
         with _BUILDING, self._mode:
-            return self._build(), self._arguments
+            return with_fakes(self._fake_model), self._arguments
 
     def export(self, *, dynamic: bool = False, decomposed: bool = True, layers: bool = False) -> ExportedProgram:
         """Export the module to an ATen graph, see `export_module`. The timing case is exported from fake tensors."""
@@ -216,7 +216,7 @@ class ModuleInstance:
     def _work(self) -> int:
         counter, layers = FlopCounterMode(display=False), Layers()
         with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost(), self._draws(), layers:
-            self._build()(*self._arguments)
+            with_fakes(self._fake_model)(*self._arguments)
         elements = sum(spec.numel for spec in (*self.signature.inputs, *self.signature.outputs))
         return int(counter.get_total_flops()) // 2 + layers.multiply_adds + elements
 
@@ -237,9 +237,9 @@ class ModuleInstance:
 
     def _signature(self, domains: tuple[Domain, ...]) -> Signature:
         with _BUILDING, _unlogged(), self._mode:
-            self._fake_model = self._build()
+            self._fake_model = self._without_values()
             self._arguments, recorder = self.draw()
-            products, calls, draws, model = Products(), ForwardCalls(), self._draws(), self._build()
+            products, calls, draws, model = Products(), ForwardCalls(), self._draws(), with_fakes(self._fake_model)
             running = _task_error("forward() fails", self.case)
             with torch.no_grad(), OnHost(), draws, products, calls, Layers(calls), running:
                 outputs = _tensors(model(*self._arguments))
@@ -299,6 +299,18 @@ class ModuleInstance:
             InputSpec(**vars(_spec(value)), name=name, origin="constant", domain=state_domain(name, value))
             for name, value in self._constants.items()
         ]
+
+    def _without_values(self) -> torch.nn.Module:
+        """Return the module with fake tensors; it is built with values if its constructor reads some, or is long."""
+        try:
+            with FewCalls():
+                return self._build()
+        except TaskError as error:
+            if not isinstance(error.__cause__, DataDependentOutputException | TooManyCalls):
+                raise
+        with _disable_current_modes():
+            model = self._build()
+        return with_fakes(model)
 
     def _build(self) -> torch.nn.Module:
         with OnHost(), _swapping_fakes(), _task_error("Model cannot be built", self.case):
@@ -409,36 +421,11 @@ def _randomised(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
-#: Types of a module's own tables: parameters, buffers, hooks.
-_TABLES = (dict, set, OrderedDict)
-
-
-def _bind(model: torch.nn.Module, values: dict[str, torch.Tensor], dtype: torch.dtype | None) -> torch.nn.Module:
-    """Return a module for one call that shares nothing that a call could write to."""
-    memo: dict[int, object] = {id(tensor): tensor for _, tensor in (*model.named_parameters(), *model.named_buffers())}
-    for module in model.modules():  # a dozen empty tables of hooks each, most of a copy's time
-        memo |= {id(table): type(table)() for table in vars(module).values() if type(table) in _TABLES and not table}
-    bound = copied(model, memo)
-    for prefix, module in bound.named_modules(remove_duplicate=False):
-        entries = {**module._parameters, **module._buffers, **_attributes(module)}
-        for key, current in entries.items():
-            if current is None:
-                continue
-            value = values.get(f"{prefix}.{key}" if prefix else key, _cast(current.detach(), dtype))
-            is_parameter = key in module._parameters
-            setattr(module, key, torch.nn.Parameter(value, requires_grad=False) if is_parameter else value)
-    return bound
-
-
-def _attributes(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {key: value for key, value in vars(module).items() if isinstance(value, torch.Tensor)}
-
-
 def _loose_tensors(model: torch.nn.Module) -> bool:
     """Return whether the module keeps tensors that `state_dict()` does not show."""
     shown = set(model.state_dict())
     hidden = any(name not in shown for name, _ in model.named_buffers())
-    return hidden or any(_attributes(module) for module in model.modules())
+    return hidden or any(tensor_attributes(module) for module in model.modules())
 
 
 @lru_cache(maxsize=1024)
@@ -485,12 +472,8 @@ def _spec(tensor: torch.Tensor) -> TensorSpec:
     return TensorSpec(tuple(int(size) for size in tensor.shape), dtype)
 
 
-def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
-
-
 def _copy(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    cast = _cast(tensor, dtype)
+    cast = as_floats(tensor, dtype)
     return tensor.clone() if cast is tensor else cast
 
 

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from kernel_gym.errors import ProblemFileDied, TaskError, TaskWarning
 from kernel_gym.suites import find_task, load_suite, problem_files
 from kernel_gym.suites.problem_files import CHECK_BYTES, HIDDEN_BYTES, TIMING_BYTES, check_form, derive, load_all
+from kernel_gym.tasks import instance
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 
@@ -266,6 +268,66 @@ def test_the_rounds_of_a_loop_do_not_vary():
         rounds = {dict(case.sizes)["steps"] for case in (task.public, *task.hidden)}
         assert (len(rounds) > 1) == varied
         assert len(task.hidden) >= 2
+
+
+LONG_CONSTRUCTOR = """
+import torch
+
+rows = 2048
+
+class Model(torch.nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        mask = torch.zeros(rows, 8)
+        for row in range(rows):
+            mask[row, row % 8] = 1
+        self.register_buffer("mask", mask)
+        self.scale = torch.nn.Parameter(torch.rand(8))
+
+    def forward(self, x):
+        return x * self.mask * self.scale
+
+def get_inputs():
+    return [torch.rand(rows, 8)]
+
+def get_init_inputs():
+    return [rows]
+"""
+
+
+def test_a_long_constructor_runs_with_values(monkeypatch):
+    """On fake tensors each of its steps takes milliseconds, at each of dozens of sizes."""
+    made = []
+    fakes = instance.with_fakes
+    monkeypatch.setattr(instance, "with_fakes", lambda model: made.append(model.mask) or fakes(model))
+    built = instance.ModuleInstance(LONG_CONSTRUCTOR, "0", Case("original", "timing", (("rows", 2048),)), ())
+    assert not isinstance(made[0], FakeTensor)
+    assert made[0].sum() == 2048
+    assert isinstance(built.fake()[0].mask, FakeTensor)
+    assert [spec.name for spec in built.signature.inputs] == ["x", "scale", "mask"]
+    assert built.fixed_inputs()[2].sum() == 2048
+
+
+def test_a_constructor_may_read_values():
+    task = problem("forms/54_ValuesInTheConstructor.py")
+    (x,) = task.instance(task.public).own_inputs(0)
+    (result,) = task.instance(task.public).evaluate([x], torch.float64)
+    expected = x.double()
+    for rate in (0.5, 1.0, 1.5):
+        expected = torch.tanh(rate * expected)
+    assert torch.allclose(result, expected.mean(1))
+
+
+def test_each_signature_is_computed_once(monkeypatch):
+    """Looking at a module at its original sizes may take half a minute."""
+    looked = []
+    at = problem_files._Module._at
+    monkeypatch.setattr(
+        problem_files._Module, "_at", lambda self, case: looked.append((case.name, case.sizes)) or at(self, case)
+    )
+    derive((PROBLEMS / "level1/19_ReLU.py").read_text(), trust=True)
+    signatures = [sizes for name, sizes in looked if name == "original"]
+    assert len(signatures) == len(set(signatures)) > 1
 
 
 @pytest.mark.parametrize("branches", ["if", "elif"])

@@ -14,7 +14,7 @@ from kernel_gym.authors.apprentice import Unsupported, lower, oracle
 from kernel_gym.authors.apprentice.frontend import plan_store
 from kernel_gym.authors.apprentice.frontend.fusion import _labelled
 from kernel_gym.authors.apprentice.frontend.plan import Access, Either, Nest, Plan, Product, Step
-from kernel_gym.authors.apprentice.frontend.sizes import Sizes, c_expression, sized_whole
+from kernel_gym.authors.apprentice.frontend.sizes import Sizes, c_expression, same_setting, sized_whole
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs
 from kernel_gym.suites import load_suite
@@ -111,6 +111,23 @@ def test_samples_whose_number_never_changes_are_computed_together() -> None:
     task = made(PAIRS, public=(64, 9), hidden=(64, 11), timing=(64, 1024))
     with pytest.raises(Unsupported, match="does not hold"):
         lower(task, expert=True)
+
+
+def test_samples_are_computed_in_parts_if_their_number_changes_at_some_case() -> None:
+    """The timing case has as many samples as the public one; the plan holds for another number at a hidden case."""
+    plan = lower(made(PAIRS, public=(64, 9), hidden=(3, 11), timing=(64, 1024)), expert=True)
+    assert (plan.rounds, plan.batched) == (8, ("x", "out"))
+
+
+def test_a_number_that_is_a_setting_is_not_computed_from_another_size() -> None:
+    """At two cases a setting may be what a size lacks to whole blocks of 24, by chance."""
+    sizes = Sizes()
+    sizes.atom("x.shape[0]", 16)
+    setting = sizes.setting("ints[0]", 8)
+    elsewhere = [{"x.shape[0]": 512, "ints[0]": 16}]
+    assert sized_whole(sizes, 8, [16], elsewhere) is not None
+    assert same_setting(sizes, 8, [16], elsewhere) == setting
+    assert same_setting(sizes, 8, [17], elsewhere) is None
 
 
 @pytest.mark.parametrize("forward", ["(x[:, 0] * 2).view(1, -1)", "(x.sum(0, keepdim=True) * 2).view(-1)"])

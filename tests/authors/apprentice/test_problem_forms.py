@@ -29,6 +29,7 @@ SIZED = (
     "27_Remainder",
     "31_PadReflected",
     "33_Patches",
+    "53_PatchesOfASetting",
     "35_NoiseAsStart",
     "44_RecurrentWithState",
     "52_RecurrentBothWays",

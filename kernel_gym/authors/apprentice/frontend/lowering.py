@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -113,19 +113,26 @@ def _samples(task: Task) -> tuple[int, ...]:
     """Return the inputs, by place, whose first dimension counts samples that do not depend on each other.
 
     It is tried at the public case: among other samples and in another place, each has to give the same result. Where
-    their number is the same at the timing case, sizes of views may have it as a number, and there are none.
+    their number is the same at all cases, sizes of views may have it as a number, and there are none.
     """
-    instance, last = task.instance(task.public), task.instance(task.timing).signature
-    count = next(iter(instance.signature.outputs[0].shape), 1)
-    inputs = [(place, spec) for place, spec in enumerate(instance.signature.inputs) if spec.origin == "argument"]
-    places = tuple(place for place, spec in inputs if spec.shape[:1] == (count,))
-    tensors = [*(last.inputs[place] for place in places), *last.outputs]
-    if count < 2 or len({spec.shape[:1] for spec in tensors}) > 1 or not places or tensors[0].shape[0] == count:
+    instance = task.instance(task.public)
+    inputs, outputs = instance.signature.inputs, instance.signature.outputs
+    first = outputs[0].shape[:1]
+    places = tuple(i for i, spec in enumerate(inputs) if spec.origin == "argument" and spec.shape[:1] == first)
+    elsewhere = [_first_dimensions(task, case, places) for case in (*task.hidden, task.timing)]
+    count = next(iter(first), 1)
+    if count < 2 or not places or any(len(sizes) > 1 for sizes in elsewhere) or all(first in s for s in elsewhere):
         return ()
     values, others, half = instance.own_inputs(0), instance.own_inputs(1), count // 2
     mixed = [torch.cat((values[i][-half:], others[i][half:])) if i in places else v for i, v in enumerate(values)]
     pairs = zip(*(instance.evaluate(tensors, torch.float64) for tensors in (values, mixed)), strict=True)
     return places if all(torch.allclose(result[-half:], moved[:half]) for result, moved in pairs) else ()
+
+
+def _first_dimensions(task: Task, case: Case, places: Sequence[int]) -> set[tuple[int, ...]]:
+    """Return the first dimensions of the outputs and of some inputs at a case."""
+    signature = task.instance(case).signature
+    return {spec.shape[:1] for spec in (*(signature.inputs[place] for place in places), *signature.outputs)}
 
 
 def _reduces_rows(plan: Plan) -> bool:

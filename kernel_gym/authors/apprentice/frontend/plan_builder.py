@@ -32,6 +32,7 @@ from kernel_gym.authors.apprentice.frontend.sizes import (
     candidates,
     product,
     row_major,
+    same_setting,
     size,
     sized_alone,
     sized_quotient,
@@ -337,8 +338,8 @@ class PlanBuilder:
         return number
 
     def _sized_whole(self, public: int, others: Sequence[int]) -> Size | None:
-        """Return a whole number as a size, or as a setting if no size fits."""
-        ways = (sized_whole, sized_setting)
+        """Return a whole number as a size or a setting, or as one step of arithmetic from a size or a setting."""
+        ways = (sized_alone, same_setting, sized_whole, sized_setting)
         sizes = (way(self.sizes, public, others, self.elsewhere) for way in ways)
         return next((size for size in sizes if size is not None), None)
 

@@ -217,6 +217,14 @@ def sized_whole(sizes: Sizes, public: int, others: Sequence[int], cases: Sequenc
     return next((step(product(factors)) for factors, step in steps if step is not None), None)
 
 
+def same_setting(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
+    """Return the setting of the module that the number is at all cases; None if there is none."""
+    settings = (
+        (s, [sizes.value(s), *(sizes.value_at(s, at) for at in cases)]) for s in sorted(sizes.settings, key=str)
+    )
+    return next((setting for setting, places in settings if places == [public, *others]), None)
+
+
 def sized_setting(sizes: Sizes, public: int, others: Sequence[int], cases: Sequence[dict[str, int]]) -> Size | None:
     """Return the setting of the module that the number follows at all cases, as `sized_whole` does; None if none is."""
     for setting in sorted(sizes.settings, key=str):

@@ -12,7 +12,7 @@ from kernel_gym.authors.apprentice.frontend.operators.table import apply, handle
 from kernel_gym.authors.apprentice.frontend.operators.windows import window_count
 from kernel_gym.authors.apprentice.frontend.plan import Unsupported
 from kernel_gym.authors.apprentice.frontend.plan_builder import PlanBuilder
-from kernel_gym.authors.apprentice.frontend.sizes import Size, size
+from kernel_gym.authors.apprentice.frontend.sizes import Size, row_major, size
 
 #: The most terms of a size that is written out wherever it is used.
 TERMS = 4
@@ -167,14 +167,25 @@ def _share(plan: PlanBuilder, whole: Size, sizes: list[Any], number: int) -> Siz
 
 
 @handles("unfold.default")
-def _unfold(plan: PlanBuilder, x: Value, axis: int, length: int, step: int) -> Value:
-    dense = plan.strided(x)
+def _unfold(plan: PlanBuilder, x: Value, axis: int, length: Any, step: Any) -> Value:
+    dense, window = plan.strided(x), sympy.sympify(length)
     axis %= len(x.shape)
-    count = window_count(plan, x.shape[axis], size(length), step, 1)
-    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size(length))
+    count = window_count(plan, x.shape[axis], window, step, 1)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], window)
     stride = dense.strides[axis]
     strides = (*dense.strides[:axis], stride * step, *dense.strides[axis + 1 :], stride)
     return Tensor(shape, dense.dtype, dense.buffer, strides, dense.offset)
+
+
+@handles("as_strided.default")
+def _as_strided(plan: PlanBuilder, x: Value, shape: list[int], strides: list[int], offset: int | None = None) -> Value:
+    """Return a value whose elements stay in their order: torch gives a pooled image the strides of channels-last."""
+    sizes = [plan.sizes.value(extent) for extent in x.shape]
+    steps = zip(sizes, strides, row_major(sizes), strict=False)
+    dense = not isinstance(x, Tensor) or x.strides == row_major(x.shape)
+    if shape != sizes or offset or not dense or any(n > 1 and stride != step for n, stride, step in steps):
+        raise Unsupported("Unsupported: aten.as_strided.default that moves elements")
+    return x
 
 
 @handles("constant_pad_nd.default")

@@ -30,7 +30,7 @@ def spread(values: Any, directions: int) -> list[int]:
 
 
 def window_count(
-    plan: PlanBuilder, extent: Size, kernel: Size, stride: int, dilation: int, *, ceil: bool = False
+    plan: PlanBuilder, extent: Size, kernel: Size, stride: int | Size, dilation: int, *, ceil: bool = False
 ) -> Size:
     """Return how many windows fit along one direction of a padded tensor."""
     room = sympy.expand(extent - dilation * (kernel - 1) - 1)
