@@ -125,7 +125,8 @@ def is_built_and_runs(task: Task) -> None:
     for case in (task.public, *task.hidden):
         instance = task.instance(case)
         specs = (*instance.signature.inputs, *instance.signature.outputs)
-        assert sum(spec.nbytes for spec in specs) < 1 << 20
+        # The parameters of a network have one size in all cases. Those of 201 layers take 2 MB.
+        assert sum(spec.nbytes for spec in specs) < (1 << 22 if task.suite == "level3" else 1 << 20)
         outputs = instance.evaluate(values(instance), torch.float64)
         assert [tuple(tensor.shape) for tensor in outputs] == [spec.shape for spec in instance.signature.outputs]
         assert all(torch.isfinite(tensor).all() for tensor in outputs)
