@@ -81,9 +81,14 @@ PRELUDE = """#pragma once
 #include <utility>
 extern "C" __attribute__((visibility("default"))) int kernel_launch(const KernelArgs *, void *);
 """
-#: Libraries with names like those of many a kernel's own classes. The prelude is precompiled again with each of them,
-#: for kernels that include it; the last one includes the others.
-LIBRARIES = ("lib/cube_tiling.h", "lib/matmul_intf.h")
+#: Libraries with names like those of many a kernel's own classes. The prelude is precompiled again for kernels that
+#: include one of them: with this library and all before it.
+LIBRARIES = (
+    "lib/cube_tiling.h",
+    "tiling/platform/platform_ascendc.h",
+    "tiling/tiling_api.h",
+    "lib/matmul_intf.h",
+)
 
 #: The names that kernel code may find in the device's executable.
 EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
@@ -171,7 +176,6 @@ def _build(target: SimulatorBuild) -> None:
     try:
         for headers in (HERE / "include", host.INCLUDE):
             shutil.copytree(headers, work / "include", dirs_exist_ok=True)
-        (work / "include" / "prelude.h").write_text(PRELUDE)
         marshal.generate(HERE / "include" / "abi.h", work)
         _build_executable(target.compiler, work)
         _precompile_preludes(target.compiler, work / "include" / "prelude.h")
@@ -251,10 +255,12 @@ def _with(prelude: Path, library: str) -> Path:
 
 
 def _precompile_preludes(compiler: str, prelude: Path) -> None:
-    headers = [prelude]
+    headers, text = [prelude], PRELUDE
+    prelude.write_text(text)
     for library in LIBRARIES:
+        text += f'#include "{library}"\n'
         headers.append(_with(prelude, library))
-        headers[-1].write_text(f'#include "{prelude.name}"\n#include "{library}"\n')
+        headers[-1].write_text(text)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(lambda header: _precompile(compiler, header), headers))
 
