@@ -64,6 +64,11 @@ class ConfinedInstance:
             raise TaskError(f"the reference returns tensors of other shapes than before at case {self.case.name!r}")
         return tuple(outputs)
 
+    def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
+        """Return the means and variances of what reaches each batch norm; see `kernel_gym.tasks.task.Instance`."""
+        limit = 8 * sum(spec.numel for spec in self.signature.inputs)
+        return self._by_position(*self._call("statistics", inputs, limit_bytes=limit, seconds=EVALUATE_SECONDS))
+
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
         """Return the inputs whose values the module defines, by position in `signature.inputs`."""
         return {position: tensor.clone() for position, tensor in self._fixed_inputs.items()}
@@ -71,7 +76,9 @@ class ConfinedInstance:
     @cached_property
     def _fixed_inputs(self) -> dict[int, torch.Tensor]:
         limit = 2 * self.signature.nbytes
-        response, tensors = self._call("fixed_inputs", limit_bytes=limit, seconds=EVALUATE_SECONDS)
+        return self._by_position(*self._call("fixed_inputs", limit_bytes=limit, seconds=EVALUATE_SECONDS))
+
+    def _by_position(self, response: Response, tensors: list[torch.Tensor]) -> dict[int, torch.Tensor]:
         specs = dict(enumerate(self.signature.inputs))
         pairs = dict(zip(response.positions, tensors, strict=False))
         if any(p not in specs or specs[p].shape != tuple(tensor.shape) for p, tensor in pairs.items()):

@@ -88,6 +88,9 @@ def _call(
         case "fixed_inputs":
             fixed = instance.fixed_inputs()
             return Response(positions=list(fixed)), list(fixed.values())
+        case "statistics":
+            statistics = instance.statistics(tensors)
+            return Response(positions=list(statistics)), list(statistics.values())
         case "own_inputs":
             return Response(), list(instance.own_inputs(request.seed))
         case "work":

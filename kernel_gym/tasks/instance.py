@@ -107,6 +107,23 @@ class ModuleInstance:
         changed = [held[name] for name in self.signature.changes]
         return tuple(tensor.detach().contiguous() for tensor in (*outputs, *changed))
 
+    def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
+        """Return the means and variances of what reaches each batch norm; see `kernel_gym.tasks.task.Instance`."""
+        module, arguments = self._bound([_copy(tensor, torch.float64) for tensor in inputs], torch.float64)
+        for layer in module.modules():
+            if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.running_mean is not None:
+                layer.register_forward_pre_hook(_observe)
+        with (
+            torch.no_grad(),
+            OnHost(),
+            self._draws(torch.float64),
+            _task_error("the reference does not run", self.case),
+        ):
+            module(*arguments)
+        buffers = dict(module.named_buffers())
+        positions = {spec.name: position for position, spec in enumerate(self.signature.inputs)}
+        return {positions[name]: buffers[name] for name in positions if _last(name) in STATISTICS and name in buffers}
+
     def bound(self, inputs: Sequence[torch.Tensor], device: torch.device) -> Callable[[], object]:
         """Return a call of the reference on `inputs` (ordered as `signature.inputs`), on a device of torch's."""
         module, arguments = self._bound([tensor.to(device) for tensor in inputs])
@@ -325,6 +342,12 @@ class ModuleInstance:
         with _BUILDING, torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self._seed(what))
             yield
+
+
+def _observe(layer: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
+    """Give a batch norm the mean and the variance of its argument."""
+    dimensions = [d for d in range(arguments[0].dim()) if d != 1]
+    layer.running_var, layer.running_mean = torch.var_mean(arguments[0], dimensions, correction=0)
 
 
 def _execute(source: str, digest: str, case: Case) -> dict[str, Any]:

@@ -20,7 +20,9 @@ from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
 #: Bytes of a message's text that are accepted; the graph of a large network has some megabytes.
 TEXT_LIMIT = 256 << 20
 
-Method = Literal["signature", "run_example", "evaluate", "fixed_inputs", "own_inputs", "work", "graph", "layers"]
+Method = Literal[
+    "signature", "run_example", "evaluate", "statistics", "fixed_inputs", "own_inputs", "work", "graph", "layers"
+]
 
 _LENGTH = struct.Struct("<Q")
 
@@ -50,7 +52,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """The result of a call. `error` is the text of a TaskError; `positions` are those of `fixed_inputs`."""
+    """The result of a call. `error` is the text of a TaskError; `positions` are those of `fixed_inputs` and
+    `statistics`."""
 
     error: str | None = None
     signature: Signature | None = None

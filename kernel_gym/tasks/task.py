@@ -33,6 +33,12 @@ class Instance(Protocol):
         With `rounded` its sums are off as those of another order of summation in float32 would be.
         """
 
+    def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
+        """Return the means and variances of what reaches each batch norm on `inputs`, in float64.
+
+        They have the positions of the layers' running means and variances in `signature.inputs`.
+        """
+
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
         """Return the inputs whose values the module defines, by position in `signature.inputs`."""
 

@@ -21,9 +21,9 @@ from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.correctness import POISON, compare
 from kernel_gym.verifier.kernel_values import HIDDEN, PUBLIC
-from kernel_gym.verifier.reference import ValueSet, evaluate
+from kernel_gym.verifier.reference import ValueSet, evaluate, rows_are_independent
 from kernel_gym.verifier.secret import PUBLISHED, Seeds
-from kernel_gym.verifier.value_sets import make
+from kernel_gym.verifier.value_sets import TIMED, make
 from kernel_gym.verifier.values import Array, Kind
 
 Outputs = tuple[Array, ...]
@@ -32,16 +32,20 @@ FIRST, MEAN, HALF = "first output everywhere", "mean of the output", "half preci
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of an audit: the null kernels that pass, and the arguments that make no difference."""
+    """The result of an audit: the null kernels that pass, and the arguments that make no difference.
+
+    `fades` says that hardly any output depends on the arguments at the timing sizes.
+    """
 
     task: str
     passing: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    fades: bool = False
 
     @property
     def ok(self) -> bool:
         """Whether kernels for the task can be judged."""
-        return not (self.passing or self.ignored)
+        return not (self.passing or self.ignored or self.fades)
 
 
 def audit(task: Task) -> Audit:
@@ -54,7 +58,14 @@ def audit(task: Task) -> Audit:
                 survivors = {name for name, outputs in null_kernels(task, values) if _passes(outputs, values)}
                 passing = survivors if passing is None else passing & survivors
     defects = (passing or set()) - _vacuous(task)
-    return Audit(task.id, tuple(sorted(defects)), tuple(_ignored(task)))
+    return Audit(task.id, tuple(sorted(defects)), tuple(_ignored(task)), fades(task))
+
+
+def fades(task: Task, secret: bytes = PUBLISHED) -> bool:
+    """Return whether a kernel could leave out most of the work at the timing sizes: all rows have the same results."""
+    seeds = Seeds(secret, task.digest)
+    kinds: tuple[Kind, ...] = ("mixed",) if rows_are_independent(task) else TIMED
+    return all(make(task, task.timing, kind, seeds, f"audit {kind}").fades for kind in kinds)
 
 
 def audit_all(tasks: Sequence[Task], workers: int = 1) -> Iterator[Audit]:

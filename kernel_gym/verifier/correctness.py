@@ -8,6 +8,7 @@ the same bits.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import ceil, inf
 
 import numpy as np
@@ -18,7 +19,7 @@ from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import OUTLIER, Expected, wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
-from kernel_gym.verifier.reference import ValueSet, nudged, rounded_otherwise
+from kernel_gym.verifier.reference import ValueSet, nudged, rounded_either_way, rounded_otherwise
 from kernel_gym.verifier.values import Array
 
 #: Bytes that outputs are filled with before a run: NaN in every float type, so that an output that was never written
@@ -37,6 +38,8 @@ STOPPED = ("BUDGET", "WORK_LIMIT")
 #: How many tolerances the errors of a sum of terms that cancel may have, and the largest relative error, so that no
 #: look at rounding lets zeros pass where the tolerance is that of a type of 16 bits.
 CANCELLED, MOST_CANCELLED = 64.0, 0.05
+#: Operators that make whole numbers of floats.
+ROUNDING = ("round", "floor", "ceil", "trunc")
 #: What is told of faults at hidden sizes whose words are the author's.
 WITHOUT_WORDS = {
     "ASSERT": "an assertion failed",
@@ -152,14 +155,25 @@ def _is_undecided(run: Run, task: Task, values: ValueSet) -> bool:
     """Return whether small errors are those that the reference itself has if it is rounded a little differently.
 
     A softmax of large scores with a near tie magnifies the last place, and a sum of large terms that cancel magnifies
-    the rounding of each; how the reference rounds there is chance.
+    the rounding of each; how the reference rounds there is chance. So is the integer to which it rounds a number that
+    is half way between two.
     """
     instance = task.instance(values.case)
+    if _rounds(task) and compare(run.outputs, rounded_either_way(instance, values, run.outputs), POISON) is None:
+        return True
     if _is_within(run, values, OUTLIER) and compare(run.outputs, nudged(instance, values), POISON) is None:
         return True
     return _is_within(run, values, CANCELLED, MOST_CANCELLED) and (
         compare(run.outputs, rounded_otherwise(instance, values), POISON) is None
     )
+
+
+@lru_cache(maxsize=1024)
+def _rounds(task: Task) -> bool:
+    """Return whether a task has integers as outputs that are rounded from floats, rather than indices or counts."""
+    instance = task.instance(task.public)
+    integers = any("int" in spec.dtype for spec in instance.signature.outputs)
+    return integers and any(name.split(".")[1] in ROUNDING for name in instance.graph().operators())
 
 
 def _is_within(run: Run, values: ValueSet, factor: float, most: float = inf) -> bool:

@@ -50,8 +50,9 @@ OUTLIERS, OUTLIER = 5e-5, 4.0
 PIECE = 1 << 15
 #: Rows, and elements of each, from which the scale of rows with spikes is estimated.
 SAMPLE = 256
-#: Elements that show whether an output depends on the arguments.
-TOLD = 1 << 17
+#: Elements that show whether an output depends on the arguments; what a row that differs in one element tells, and the
+#: same for a row of fewer than so many elements.
+TOLD, ROW_TOLD, SHORT_ROW_TOLD, WIDE = 1 << 17, 0.125, 0.25, 8
 #: An element this many times as large as the median is a spike. A scale without spikes is at least this part of the
 #: root mean square: results such as those of a softmax have all magnitudes.
 SPIKE, LEAST_SCALE = 4.0, 0.125
@@ -195,21 +196,45 @@ def sharpened(expected: Expected, shadow: Array, depth: int) -> Expected:
     return replace(expected, base=base if np.ndim(expected.base) else float(base))
 
 
-def telling(expected: Expected, batch: int) -> float:
-    """Return the share of an output's elements that differ from those of the next of so many rows, from a sample.
+def telling(expected: Expected, batch: int, apart: bool = True) -> float:
+    """Return how much of an output depends on the arguments: the rest follows from the parameters alone.
 
-    Others follow from the parameters alone. It is 1 for outputs that have other rows.
+    It is the share of elements that differ from those of the next of so many rows, from a sample, and at most
+    `ROW_TOLD` times the share of rows that differ at all. With `apart` these are rows without stress. It is 1 for
+    outputs that have other rows.
     """
     truth = expected.truth
-    if truth.dtype.kind != "f" or batch < 2 or truth.shape[:1] != (batch,):
+    if truth.dtype.kind != "f" or batch < 2 or truth.shape[:1] != (batch,) or not truth.size:
         return 1.0
     height = np.size(expected.scale) if np.ndim(expected.scale) else batch
     matrix = as_rows(truth, height)
-    matrix = matrix[:, :: max(1, min(matrix.shape[1] // 2, truth.size // TOLD))]
-    rtol, scale = (np.broadcast_to(np.reshape(each, (-1, 1)), (height, 1)) for each in (expected.rtol, expected.scale))
+    # By an odd step, because every other element of a transposed convolution may be the bias.
+    matrix = matrix[:, :: max(1, min(matrix.shape[1] // 2, truth.size // TOLD) - 1 | 1)]
+    rtol, scale = (np.broadcast_to(np.ravel(each), height)[:, None] for each in (expected.rtol, expected.scale))
+    chosen = _most_frequent(scale) if apart else np.ones(height, bool)
+    rows, following = _pairs(chosen.reshape(batch, -1))
+    if not rows.size:
+        return 1.0
+    step = -(-rows.size // TOLD)
+    rows, following = rows[::step], following[::step]
     with np.errstate(invalid="ignore"):
-        near = np.abs(matrix - np.roll(matrix, height // batch, axis=0)) <= rtol * (np.abs(matrix) + scale)
-    return 1.0 - float(near.mean()) if near.size else 1.0
+        near = np.abs(matrix[rows] - matrix[following]) <= rtol[rows] * (np.abs(matrix[rows]) + scale[rows])
+    told = ROW_TOLD if near.shape[1] >= WIDE else SHORT_ROW_TOLD
+    return min(1.0 - float(near.mean()), told * (1.0 - float(near.all(axis=1).mean())))
+
+
+def _most_frequent(scale: Array) -> Bools:
+    """Return which rows have the scale that most rows have: rows of one kind share it."""
+    values, counts = np.unique(scale, return_counts=True)
+    return np.asarray(scale.ravel() == values[np.argmax(counts)])
+
+
+def _pairs(chosen: Bools) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the chosen rows that have another one below them, and of the next such one."""
+    columns, places = np.nonzero(chosen.T)
+    same = np.flatnonzero(columns[1:] == columns[:-1])
+    numbers = places * chosen.shape[1] + columns
+    return numbers[same], numbers[same + 1]
 
 
 def _defined(truth: Array, native: Array, dtype: str) -> tuple[Array, Bools, bool]:

@@ -33,6 +33,8 @@ _BOOK = rules.load("latency")
 SMALLER = 0.5
 #: Share of the expected progress that a kernel which was stopped must have made, in what it touched and what it wrote.
 LESS_PROGRESS = 0.5
+#: What a verdict notes where a kernel could do less work.
+FADES = "hardly any output depends on the arguments at the timing sizes: `kernel-gym suite audit` says more"
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,12 @@ class _Measurement:
             ordinary = self._ordinary_run()
             if isinstance(ordinary, Incorrect):
                 return ordinary
-            run = max(run, ordinary, key=_latency)
+            values, run = replace(values, fades=values.fades and ordinary[0].fades), max(run, ordinary[1], key=_latency)
         latency, floor = _latency(run), self.device.floor_us(self.signature)
         if latency < floor:
             return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
-        return Timed(latency, run.profile or Profile(), warnings=run.warnings)
+        notes = (FADES,) if values.fades else ()
+        return Timed(latency, run.profile or Profile(), notes, run.warnings)
 
     def _timed_run(self) -> tuple[ValueSet, Run]:
         """Run the kernel beside the reference, and again if that is not defined on the first inputs."""
@@ -92,11 +95,11 @@ class _Measurement:
         values = self.sets.timing()
         return values, run if values.values is inputs else self._run(values.case, values.values)
 
-    def _ordinary_run(self) -> Run | Incorrect:
+    def _ordinary_run(self) -> tuple[ValueSet, Run] | Incorrect:
         """Run the kernel on values without stress, and compare its outputs."""
         values = self.sets.references.draw(self.task, self.task.timing, "ordinary", "ordinary", self.build.kernel)
         run = self._run(values.case, values.values)
-        return refuse(run, self.task, values) or run
+        return refuse(run, self.task, values) or (values, run)
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.

@@ -27,7 +27,11 @@ EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 
 @dataclass(frozen=True)
 class ValueSet:
-    """Inputs of one run and the expected outputs; `blunt` ones are the same for inputs in half precision."""
+    """Inputs of one run and the expected outputs.
+
+    A set is `blunt` if its outputs are the same for inputs in half precision, and `fades` if hardly any of them depends
+    on the arguments.
+    """
 
     case: Case
     kind: Kind
@@ -35,6 +39,7 @@ class ValueSet:
     values: tuple[Array, ...]
     expected: tuple[Expected, ...]
     blunt: bool = False
+    fades: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -118,6 +123,32 @@ def rounded_otherwise(instance: Instance, values: ValueSet) -> tuple[Expected, .
     return _with_noise(values, evaluate(instance, values.values, torch.float64, rounded=True))
 
 
+def rounded_either_way(instance: Instance, values: ValueSet, outputs: tuple[Array, ...]) -> tuple[Expected, ...]:
+    """Return the expected outputs without the integers of `outputs` that are off by one and right for nudged inputs.
+
+    A number half way between two integers is rounded to one or the other, by the order of products that lead to it.
+    """
+    expected = values.expected
+    for sign in (1.0, -1.0):
+        rng = np.random.default_rng(0)
+        inputs = tuple(_off(array, sign, rng) if _is_float(array) else array for array in values.values)
+        others = evaluate(instance, inputs, torch.float64)
+        expected = tuple(map(_without_ties_of, expected, others, outputs))
+    return expected
+
+
+def _off(array: Array, sign: float, rng: np.random.Generator) -> Doubles:
+    """Return numbers in float64 that are off by up to two units in the last place of float32."""
+    return np.asarray(array.astype(np.float64) * (1.0 + sign * 4 * HALF_UNIT * rng.uniform(-1.0, 1.0, array.shape)))
+
+
+def _without_ties_of(expected: Expected, other: Array, actual: Array) -> Expected:
+    if expected.truth.dtype.kind not in "iu":
+        return expected
+    tie = (actual == other) & (np.abs(expected.truth.astype(np.int64) - other) == 1)
+    return replace(expected, counts=expected.counts & ~tie)
+
+
 def _with_noise(values: ValueSet, natives: tuple[Array, ...]) -> tuple[Expected, ...]:
     return tuple(with_noise_of(output, native) for output, native in zip(values.expected, natives, strict=True))
 
@@ -171,11 +202,12 @@ def evaluate(
 ) -> tuple[Array, ...]:
     """Run the reference on arrays; floats are returned as float64, without `widen` at least as float32."""
     with torch.no_grad():
-        outputs = instance.evaluate([_to_torch(array) for array in values], dtype, rounded)
+        outputs = instance.evaluate([to_torch(array) for array in values], dtype, rounded)
     return tuple(_to_numpy(tensor, torch.float64 if widen else torch.float32) for tensor in outputs)
 
 
-def _to_torch(array: Array) -> torch.Tensor:
+def to_torch(array: Array) -> torch.Tensor:
+    """Return an array as a tensor of the same type."""
     array = np.ascontiguousarray(array).reshape(np.shape(array))  # without dimensions, arithmetic gives scalars
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)

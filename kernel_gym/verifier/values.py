@@ -170,12 +170,12 @@ def _with_peaks(array: Array, spec: InputSpec, rng: np.random.Generator, high: b
     return array
 
 
-def tilted(values: tuple[Array, ...], signature: Signature, step: int, rng: np.random.Generator) -> tuple[Array, ...]:
-    """Return a value set with smaller weights and larger biases, by `step` powers of two.
+def tilted(values: tuple[Array, ...], signature: Signature, again: int) -> tuple[Array, ...]:
+    """Return a value set with smaller weights and larger or smaller biases, by more powers of two every other time.
 
     A module may map every input to one result, such as the zero of a ReLU. With other parameters it may not.
     """
-    sign = float(rng.choice((-1.0, 1.0)))
+    step, sign = again // 2, -1.0 if again % 2 else 1.0
     return tuple(
         (array + sign * 2.0**step if len(spec.shape) == 1 else array * 0.5**step).astype(array.dtype)
         if spec.origin == "state" and spec.domain.kind == "real" and _is_float(spec.dtype)

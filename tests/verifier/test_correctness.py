@@ -207,6 +207,34 @@ def test_integer_outputs_are_exact_and_first_on_ties(device, make_task, python_k
     assert not judge(device, task, python_kernel(last)).correct
 
 
+#: The same quotient in other orders of float32, and three that are wrong.
+QUOTIENTS = {
+    "by the scale": (lambda y, largest: np.rint(y / (largest / 127)), True),
+    "by the scale's reciprocal": (lambda y, largest: np.rint(y * (1 / (largest / 127))), True),
+    "by a factor": (lambda y, largest: np.rint(y * (127 / largest)), True),
+    "by the reciprocal": (lambda y, largest: np.rint(y * (127 * (1 / largest))), True),
+    "cut off": (lambda y, largest: np.trunc(y * 127 / largest), False),
+    "off by one": (lambda y, largest: np.clip(np.rint(y * 127 / largest) + 1, -127, 127), False),
+    "off by one in a row": (
+        lambda y, largest: np.rint(y * 127 / largest) + (np.arange(len(y)) == 9)[:, None, None],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("order", QUOTIENTS)
+def test_numbers_half_way_between_two_integers_are_rounded_to_either(order):
+    task, (quotient, right) = find_task("attention/dy_quantize"), QUOTIENTS[order]
+    case = Case("many", "hidden", (("tokens", 256), ("groups", 8)))
+    values = make(task, case, "normal", SEEDS, "ties")
+    y = values.values[0].astype(np.float32).reshape(256, 8, 128)
+    largest = np.maximum(np.abs(y).max(axis=2, keepdims=True), np.float32(1e-10))
+    integers = quotient(y, largest).astype(np.int8).reshape(256, -1)
+    run = Run("ok", (integers, (largest / 127)[:, :, 0]))
+    assert compare(run.outputs, values.expected, POISON) is not None
+    assert (correctness.refuse(run, task, values) is None) == right
+
+
 def test_a_result_that_depends_on_poison_is_refused(device, relu, python_kernel):
     body = (
         "a.store(0, np.maximum(a.load(0), 0))\na.outputs[0][...] *= np.float32(1 + 1e-6 * (a.poison == 0x7B))\nreturn 0"

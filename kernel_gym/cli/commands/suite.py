@@ -126,7 +126,13 @@ def _print_audits(audits: Sequence[Audit], as_json: bool) -> int:
     failed = [result for result in audits if not result.ok]
     if as_json:
         rows = [
-            {"task": result.task, "ok": result.ok, "passing": result.passing, "ignored": result.ignored}
+            {
+                "task": result.task,
+                "ok": result.ok,
+                "passing": result.passing,
+                "ignored": result.ignored,
+                "fades": result.fades,
+            }
             for result in audits
         ]
         print(json.dumps(rows))
@@ -134,6 +140,7 @@ def _print_audits(audits: Sequence[Audit], as_json: bool) -> int:
         for result in failed:
             reasons = [f"a null kernel passes: {name}" for name in result.passing]
             reasons += [f"argument {name} makes no difference" for name in result.ignored]
+            reasons += ["hardly any output depends on the arguments at the timing sizes"] if result.fades else []
             print(f"{result.task}: {'; '.join(reasons)}")
         print(f"{len(audits) - len(failed)} of {len(audits)} tasks are fit to be judged")
     return 1 if failed else 0

@@ -38,6 +38,7 @@ class Family:
         published: str = "",
         category: str = "",
         repaired: str = "",
+        redundant: str = "",
         **settings: object,
     ) -> TaskDefinition:
         """Return the definition of one module.
@@ -59,6 +60,7 @@ class Family:
             settings=constants,
             init=" ".join([*(self.init if init is None else init).split(), *constants]),
             repaired=repaired,
+            redundant=redundant,
             reference=reference,
             published=f"{shapes}; arguments {arguments}" if arguments else shapes,
         )
