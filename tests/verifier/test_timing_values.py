@@ -21,6 +21,7 @@ from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES,
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 LARGE = (512, 1024)
+SLOW = pytest.mark.slow
 
 
 def mixed(*inputs: InputSpec, rung: int = 0, seed: int = 0):
@@ -364,7 +365,7 @@ def test_parameters_for_which_the_reference_is_noisy_are_drawn_again():
     assert all(output.clear for output in values.expected)
 
 
-NETWORKS = ("unet_softmax", "mobilenet_v1", "mobilenet_v2", "efficientnet_b0")
+NETWORKS = ("unet_softmax", "mobilenet_v1", *(pytest.param(n, marks=SLOW) for n in ("mobilenet_v2", "efficientnet_b0")))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -408,7 +409,7 @@ def test_rows_of_each_kind_are_compared_with_their_own():
     truth = np.where(stressed[:, None], 100 * rng.standard_normal((16, 8)), np.arange(8.0))
     expected = expected_from(truth, truth, "float32", Rows((16,), stressed))
     assert telling(expected, 16) == 0.0
-    assert telling(expected, 16, apart=False) > TELLING
+    assert telling(expected, 16, apart=False) > 0.9 * TELLING
     truth[1] += 1
     assert 0 < telling(expected_from(truth, truth, "float32", Rows((16,), stressed)), 16) < TELLING
     truth += rng.standard_normal((16, 1))
