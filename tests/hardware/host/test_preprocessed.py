@@ -27,7 +27,7 @@ ODD = [
 def gcc(folder: Path, text: str, name: str, *flags: str) -> tuple[str, str]:
     """Return what the compiler makes of a text, and its errors."""
     (folder / name).write_bytes(text.encode(errors="surrogateescape"))
-    command = [building.find_compiler(), "-std=c++17", "-w", *flags, name]
+    command = [building.find_compiler(), "-std=c++17", "-w", "-fno-diagnostics-show-caret", *flags, name]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     return done.stdout.decode(errors="surrogateescape"), done.stderr.decode(errors="surrogateescape")
 
