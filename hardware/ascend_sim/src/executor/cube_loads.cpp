@@ -8,6 +8,15 @@ namespace sim {
 namespace {
 constexpr uint32_t loaded = floats | bit_of(ASC_BF16) | bit_of(ASC_I8) | bit_of(ASC_U8);
 constexpr uint32_t constants = floats | bit_of(ASC_BF16) | words16 | words32;
+
+// The place of an element before and after a transposition, in bytes.
+struct Move { uint64_t from, to; };
+
+// Elements of a fixed size: a copy of each is one load and one store.
+template <uint64_t bytes>
+void move_all(const std::vector<Move> &moves, const uint8_t *in, uint8_t *out) {
+    for (const Move &move : moves) std::memcpy(out + move.to, in + move.from, bytes);
+}
 }  // namespace
 
 void Executor::load_global_fractals(asc_local dst, asc_global src, asc_fractals shape, uint32_t dtype, int32_t line) {
@@ -94,17 +103,15 @@ void Executor::load_transposed(asc_local dst, asc_local src, asc_fractals shape,
     const uint64_t wide = 32 / element;  // columns of a fractal
     const auto fractal_of = [&](uint64_t row, uint64_t column) { return element == 1 ? row / 16 : column / wide; };
     const auto inside = [&](uint64_t row, uint64_t column) { return row % 16 * 32 + column % wide * element; };
-    for (int plane = 0; plane < 2; ++plane) {
-        for (uint64_t repeat = 0; repeat < shape.repeat; ++repeat) {
-            for (uint64_t i = 0; i < side * side; ++i) {
-                const uint64_t row = i / side, column = i % side;
-                std::memcpy(out[plane] + repeat * to_step + fractal_of(column, row) * gap + inside(column, row),
-                            in[plane] + first + repeat * from_step + fractal_of(row, column) * fractal_bytes +
-                                inside(row, column),
-                            element);
-            }
-        }
-    }
+    std::vector<Move> moves(side * side);
+    for (uint64_t row = 0; row < side; ++row)
+        for (uint64_t column = 0; column < side; ++column)
+            moves[row * side + column] = {first + fractal_of(row, column) * fractal_bytes + inside(row, column),
+                                          fractal_of(column, row) * gap + inside(column, row)};
+    const auto move = element == 1 ? move_all<1> : element == 2 ? move_all<2> : move_all<4>;
+    for (int plane = 0; plane < 2; ++plane)
+        for (uint64_t repeat = 0; repeat < shape.repeat; ++repeat)
+            move(moves, in[plane] + repeat * from_step, out[plane] + repeat * to_step);
 }
 
 void Executor::load_image(asc_local dst, asc_local src, asc_image image, uint64_t pad_bits, uint32_t dtype,
