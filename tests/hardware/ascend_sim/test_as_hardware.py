@@ -117,8 +117,11 @@ BY_TENSOR = """
 """
 
 
-def test_a_pointer_into_global_memory_is_followed_at_the_price_of_a_scalar_access(device: AscendSim) -> None:
-    raw, by_tensor = run(device, RAW), run(device, BY_TENSOR)
+@pytest.mark.parametrize("raw_text", [RAW, RAW.replace("to[i] += 1.0f;", "{ __gm__ float *p = to + i; *p += 1.0f; }")])
+def test_a_pointer_into_global_memory_is_followed_at_the_price_of_a_scalar_access(
+    device: AscendSim, raw_text: str
+) -> None:
+    raw, by_tensor = run(device, raw_text), run(device, BY_TENSOR)
     assert raw.status == "ok", raw.fault
     assert np.allclose(raw.outputs[0], X[::-1] + 1)
     assert raw.mix["GetValue global"] == by_tensor.mix["GetValue global"] == 128

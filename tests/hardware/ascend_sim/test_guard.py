@@ -83,6 +83,10 @@ STRAYS = {
     "a return address": ("host", "uint64_t *p = own; for (int i = 63; i >= 4; --i) p[i] = 0;"),
     "a return address by offset": ("core", "uint64_t *p = own; for (int i = 63; i >= 4; --i) p[i] ^= 1;"),
     "the host's stack from a core": ("core", "hosts[0] = 1;"),
+    "the host's stack behind a read": ("core", "uint64_t *p = hosts; *p += 1;"),
+    "a return address behind a read": ("core", "for (uint64_t *p = own + 4; p < own + 64; ++p) *p += 1;"),
+    "a constant behind a read": ("core", "uint64_t *p = (uint64_t *)TABLE; *p += 1;"),
+    "an argument behind a read": ("host", "int32_t *p = (int32_t *)&a->num_inputs; *p += 1;"),
     "a pointer bent to read": ("core", f"{BEND} bent.number ^= 1ull << 40; sum = *bent.pointer;"),
     "a pointer bent to write": ("host", f"{BEND} bent.number ^= 1ull << 40; *bent.pointer = 1;"),
     "a large object from elsewhere": (
@@ -143,6 +147,26 @@ def test_accesses_to_other_memory_are_faults(device: AscendSim, name: str) -> No
     result = run(device, *STRAYS[name], compute=len(name) % 2 == 0)
     assert result.fault is not None
     assert result.fault.rule == "BAD_POINTER", result.fault
+
+
+#: Each block writes its half of the output, unless it finds something on its stack.
+DEEP = """
+    uint64_t *deep = own;
+    deep -= 4096;
+    if (AscendC::GetBlockIdx() == 1 && *deep != 0) return;
+    *deep = 1;
+    y += 128 * AscendC::GetBlockIdx();
+"""
+
+
+def test_a_core_finds_nothing_that_another_one_has_left_on_its_stack(device: AscendSim) -> None:
+    text = source("core", DEEP).replace("fill<<<1,", "fill<<<2,").replace(", 64)", ", 32)")
+    build = device.build(Kernel(text))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+    result = device.run(build, Inputs(signature, (np.zeros(64, np.float32),)))
+    assert result.status == "ok", result.fault
+    assert (result.outputs[0] == 1).all()
 
 
 @pytest.mark.parametrize(("index", "array"), [("4", "own[4]"), ("-1", "own[-1]"), ("64", "Large{}.words[64]")])

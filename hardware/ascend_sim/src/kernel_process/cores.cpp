@@ -3,10 +3,12 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "kernel_process.h"
 #include "guard.h"
+#include "pointers.h"
 
 namespace sim::kernel_process {
 namespace {
@@ -23,6 +25,8 @@ public:
         base_ = static_cast<char *>(memory);
     }
     void *base() const { return base_; }
+    // A core finds nothing that another one has left.
+    void wipe() { madvise(base_ + GUARD_BYTES, STACK_BYTES - GUARD_BYTES, MADV_DONTNEED); }
 
 private:
     char *base_;
@@ -46,6 +50,7 @@ struct Launch {
     void *closure;
     int32_t line;
     guard::Range own, host;  // the host function's stack, and the part of it that cores may read
+    std::vector<char> kept;  // a copy of that part
     uint32_t current = 0;
     std::map<uint64_t, uint32_t> events;  // pending IBSet by block and event
     ucontext_t scheduler;
@@ -129,7 +134,11 @@ void run_core(uint32_t index) {
     core.state = Core::Ready;
     guard::stack(core.reach, running->host);
     swapcontext(&running->scheduler, &core.context);
+    pointers::forget();
+    if (std::memcmp(running->kept.data(), reinterpret_cast<const void *>(running->host.begin), running->kept.size()))
+        guard::refuse();
     if (core.state == Core::Done) {
+        core.stack->wipe();
         idle_stacks.push_back(core.stack);
         core.allocations = {};
     }
@@ -189,6 +198,8 @@ extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(voi
     for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
     launch.own = guard::own_stack();
     launch.host = {reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(uintptr_t), launch.own.end};
+    launch.kept.assign(reinterpret_cast<const char *>(launch.host.begin),
+                       reinterpret_cast<const char *>(launch.host.end));
     running = &launch;
     while (count(Core::Done) < launch.cores.size()) {
         if (run_round()) continue;

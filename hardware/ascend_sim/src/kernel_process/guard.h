@@ -5,6 +5,10 @@
 // bits) is therefore out of reach: a pointer can point there, but an access fails. Kernel code cannot change return
 // addresses, nor registers that a function saves for its caller (kernel code saves none). Since the binary screen
 // rejects calls through pointers, it can run only its own code.
+//
+// The compiler inserts no call before a store to a place that was read just before, as in `*p += 1`. So what may be read
+// must be what may be written, or must not change by a write: constants and arguments are read-only pages, the host
+// function's stack is compared after a core has run, and pointers.h finds such stores to global memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +32,9 @@ void stack(Range own, Range host);
 Range own_stack();
 
 bool may_read(uintptr_t address, size_t bytes);
+
+// Ends the process: kernel code accessed memory that it may not.
+[[noreturn]] void refuse();
 
 // The end of the calling function's stack.
 uintptr_t stack_pointer();

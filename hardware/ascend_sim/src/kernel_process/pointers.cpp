@@ -3,19 +3,49 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernel_process.h"
 
 namespace sim::kernel_process::pointers {
+
+uintptr_t unsent;
+size_t watched;
+
 namespace {
 
-constexpr size_t PAGES = 64;
+constexpr size_t PAGES = 64, PLACES = 16;
 constexpr uint64_t TENSORS = 64;
 
 uintptr_t pages[PAGES];
 size_t mapped;
 size_t unsent_bytes;
+
+struct Place {
+    uintptr_t address;
+    size_t bytes;
+    uint64_t bits;  // as the device has them
+};
+Place places[PLACES];  // read last, the latest at the end
+
+uint64_t bits_at(uintptr_t address, size_t bytes) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, reinterpret_cast<const void *>(address), bytes);
+    return bits;
+}
+
+void forget(uintptr_t address, size_t bytes) {
+    const auto meets = [&](const Place &place) {
+        return place.address < address + bytes && address < place.address + place.bytes;
+    };
+    watched = static_cast<size_t>(std::remove_if(places, places + watched, meets) - places);
+}
+
+void watch(Place place) {
+    if (watched == PLACES) std::copy(places + 1, places + watched--, places);
+    places[watched++] = place;
+}
 
 // The device makes up values by element type where there is no data; those of integers are 0, which is no harm to either.
 uint32_t dtype_of(size_t bytes) { return bytes == 1 ? ASC_U8 : bytes == 2 ? ASC_U16 : bytes == 4 ? ASC_U32 : ASC_U64; }
@@ -29,7 +59,10 @@ void map(uintptr_t address) {
     const auto size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), page = address / size * size;
     for (size_t i = 0; i < mapped; ++i)
         if (pages[i] == page) return;
-    if (mapped == PAGES) munmap(reinterpret_cast<void *>(pages[--mapped]), size);
+    if (mapped == PAGES) {
+        forget(pages[--mapped], size);
+        munmap(reinterpret_cast<void *>(pages[mapped]), size);
+    }
     void *place = mmap(reinterpret_cast<void *>(page), size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (place != reinterpret_cast<void *>(page)) _exit(104);
@@ -38,14 +71,14 @@ void map(uintptr_t address) {
 
 }  // namespace
 
-uintptr_t unsent;
-
 bool read(uintptr_t address, size_t bytes) {
     if (!is_global(address, bytes)) return false;
     flush();
     map(address);
+    forget(address, bytes);
     const uint64_t bits = asc_get_global(dtype_of(bytes), address, current_line());
     std::memcpy(reinterpret_cast<void *>(address), &bits, bytes);
+    watch({address, bytes, bits_at(address, bytes)});
     return true;
 }
 
@@ -53,6 +86,7 @@ bool write(uintptr_t address, size_t bytes) {
     if (!is_global(address, bytes)) return false;
     flush();
     map(address);
+    forget(address, bytes);
     unsent = address;
     unsent_bytes = bytes;
     return true;
@@ -61,9 +95,19 @@ bool write(uintptr_t address, size_t bytes) {
 void send_unsent() {
     const uintptr_t address = unsent;
     unsent = 0;
-    uint64_t bits = 0;
-    std::memcpy(&bits, reinterpret_cast<const void *>(address), unsent_bytes);
-    asc_set_global(dtype_of(unsent_bytes), address, bits, current_line());
+    asc_set_global(dtype_of(unsent_bytes), address, bits_at(address, unsent_bytes), current_line());
 }
+
+void send_changed() {
+    for (size_t i = 0; i < watched; ++i) {
+        Place &place = places[i];
+        const uint64_t bits = bits_at(place.address, place.bytes);
+        if (bits == place.bits) continue;
+        place.bits = bits;
+        asc_set_global(dtype_of(place.bytes), place.address, bits, current_line());
+    }
+}
+
+void forget() { watched = 0; }
 
 }  // namespace sim::kernel_process::pointers
