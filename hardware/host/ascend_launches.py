@@ -5,6 +5,7 @@ Nothing but the launch's own brackets changes, so every line of the author's tex
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -92,7 +93,8 @@ class _Cores:
 
     def of(self, callee: Sequence[Token]) -> CoreKind:
         """Return the cores of the kernel that these tokens name."""
-        name = [token.text for token in callee if token.kind == "word"][0 if callee[-1].text == ">" else -1]
+        before_templates = itertools.takewhile(lambda token: token.text != "<", callee)
+        name = [token.text for token in before_templates if token.kind == "word"][-1]
         if self._otherwise == "AIV" and not self._defined.get(name) and _reached(self._words, name) & _CUBE_NAMES:
             return "AIC"
         return self._defined.get(name) or self._otherwise

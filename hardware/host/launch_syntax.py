@@ -102,7 +102,7 @@ class _Callees:
     def first(self, launch: int) -> int | None:
         """Return the index of the first token of the kernel's name."""
         lexemes, index = self._lexemes, launch - 1
-        if index >= 0 and lexemes[index].text == ">":
+        if index >= 0 and lexemes[index].text in (">", ">>>"):
             index = self._before[index]
         if index < 0 or lexemes[index].kind != "word":
             return None

@@ -16,6 +16,8 @@ REWRITTEN = {
     "k<<<n, nullptr, s>>>(f(a, b), {1, 2});": "::asc::launcher<ASC_AIV, k>(n, nullptr, s)(f(a, b), {1, 2});",
     "ns::k<<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, ns::k>(1, nullptr, s)();",
     "k<float, Foo<2>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<float, Foo<2>>>(1, nullptr, s)();",
+    "k<A<B<int>>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<A<B<int>>>>(1, nullptr, s)();",
+    "k<A<B<C<D<int>>>>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<A<B<C<D<int>>>>>>(1, nullptr, s)();",
     "k<<<(n >> 2), nullptr, s>>>();": "::asc::launcher<ASC_AIV, k>((n >> 2), nullptr, s)();",
     "k<<<min(a, b), nullptr, s>>>();": "::asc::launcher<ASC_AIV, k>(min(a, b), nullptr, s)();",
     "if (a < b) k<<<1, nullptr, s>>>();": "if (a < b) ::asc::launcher<ASC_AIV, k>(1, nullptr, s)();",
@@ -76,6 +78,12 @@ def test_text_that_is_no_launch_is_unchanged(source: str) -> None:
 )
 def test_the_definition_says_on_which_cores_a_kernel_runs(definition: str, kind: str) -> None:
     assert f"launcher<ASC_{kind}, k>(" in rewrite(definition + "\nvoid host() { k<<<1, nullptr, s>>>(); }")
+
+
+@pytest.mark.parametrize("name", ["k", "ns::k", "::ns::k", "ns::k<int>", "k<A<int>>", "k<A<B<int>>>"])
+def test_the_name_of_a_kernel_says_on_which_cores_it_runs(name: str) -> None:
+    definition = "namespace ns { template <class T> __global__ __cube__ void k() { } }"
+    assert f"launcher<ASC_AIC, {name}>(" in rewrite(f"{definition} void host() {{ {name}<<<1, nullptr, s>>>(); }}")
 
 
 PIECES = st.sampled_from(
