@@ -63,6 +63,8 @@ EDGE = 2.0**-12
 NEIGHBOUR, NEARLY = 32, 3.0
 #: Values of a pool, and of each piece of it that goes into a large argument.
 POOL, PIECE = 1 << 18, 1 << 14
+#: Most indices that count as few: how much work there is at the timing sizes may depend on each of them.
+FEW_INDICES = 16
 #: Least number of rows that the leading dimensions of an argument are read as, and of values in a row that is stressed.
 ROWS, ROW = 8, 1024
 #: One of so many rows is stressed, and one of so many is severe.
@@ -100,6 +102,9 @@ def draw_mixed(
     """
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
+    for i, spec in enumerate(signature.inputs):
+        if spec.domain.kind == "index" and not spec.domain.distinct and 1 < spec.numel <= FEW_INDICES:
+            values[i] = _even_indices(spec, rng)
     if not stress:
         high = _is_reduction(signature)
         values = [_with_peaks(array, spec, rng, high) for array, spec in zip(values, signature.inputs, strict=True)]
@@ -263,6 +268,13 @@ def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
         step = int(rng.integers(1, limit + 1))
         return np.arange(spec.numel, dtype=np.int64) * step % limit + low
     return np.asarray(rng.integers(low, low + limit, spec.shape))
+
+
+def _even_indices(spec: InputSpec, rng: np.random.Generator) -> Array:
+    """Return one index from the middle of each part of the range: the sum of a few lengths is alike for all kernels."""
+    places = rng.permutation(spec.numel) + rng.uniform(3 / 8, 5 / 8, spec.numel)
+    low, limit = spec.domain.low, max(spec.domain.limit, 1) - spec.domain.low
+    return np.floor(low + places * limit / spec.numel).astype(spec.dtype).reshape(spec.shape)
 
 
 def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

@@ -539,3 +539,15 @@ def test_pieces_are_compared_as_the_whole(shape, seed, error, special, by_row):
     with pytest.MonkeyPatch.context() as patch, np.errstate(invalid="ignore"):
         patch.setattr(expected_module, "PIECE", 16)
         assert np.array_equal(wrong_elements(actual, expected), simple(actual, expected))
+
+
+@pytest.mark.parametrize("name", ["attention/paged_attention_kv_cache", "attention/multi_head_latent_attention"])
+def test_a_few_lengths_ask_for_as_much_work_of_every_kernel(name):
+    """Otherwise one kernel has another latency for each comment in it."""
+    task = find_task(name)
+    specs = task.instance(task.timing).signature.inputs
+    place = next(i for i, spec in enumerate(specs) if spec.shape == (4,) and spec.dtype == "int32")
+    drawn = [mixed(*specs, seed=seed)[0][place] for seed in range(8)]
+    assert len({tuple(lengths) for lengths in drawn}) == 8
+    assert max(lengths.sum() for lengths in drawn) < 1.15 * min(lengths.sum() for lengths in drawn)
+    assert max(lengths.max() for lengths in drawn) < 1.15 * min(lengths.max() for lengths in drawn)
