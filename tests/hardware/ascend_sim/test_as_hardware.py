@@ -42,6 +42,13 @@ def run(device: AscendSim, body: str, prelude: str = "") -> Run:
 X = np.linspace(-2, 2, N, dtype=np.float32)
 #: Code between loading `a` and storing `b`, and what it computes.
 ACCEPTED: dict[str, tuple[str, Array]] = {
+    "tensors are added and multiplied": ("b = a + a; PipeBarrier<PIPE_ALL>(); b = b * a;", 2 * X * X),
+    "tensors are compared": (
+        "TBuf<> tm; pipe.InitBuffer(tm, 256); LocalTensor<uint8_t> bits = tm.Get<uint8_t>(); Duplicate(b, 0.5f, 64);"
+        " PipeBarrier<PIPE_ALL>(); bits = a < b; PipeBarrier<PIPE_ALL>();"
+        " Select(b, bits, a, b, SELMODE::VSEL_TENSOR_TENSOR_MODE, 64);",
+        np.minimum(X, 0.5),
+    ),
     "an element is assigned to an element": ("for (int i = 0; i < 64; ++i) b(i) = a(63 - i);", X[::-1]),
     "an element is added to": ("for (int i = 0; i < 64; ++i) { b(i) = a(i); b(i) += 1.5f; b(i) -= 0.5f; }", X + 1),
     "an element is scaled": ("for (int i = 0; i < 64; ++i) { b(i) = a(i); b(i) *= 3.0f; b(i) /= 2.0f; }", X * 3 / 2),

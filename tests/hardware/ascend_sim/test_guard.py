@@ -149,6 +149,13 @@ def test_accesses_to_other_memory_are_faults(device: AscendSim, name: str) -> No
     assert result.fault.rule == "BAD_POINTER", result.fault
 
 
+def test_an_array_of_variable_length_does_not_compile(device: AscendSim) -> None:
+    """Its function keeps the stack pointer in a word of its frame."""
+    build = device.build(Kernel(source("core", "uint64_t n = AscendC::GetBlockNum(); uint64_t wide[n]; wide[0] = 1;")))
+    assert not build.ok
+    assert "variable length array" in build.diagnostics[0].message
+
+
 #: Each block writes its half of the output, unless it finds something on its stack.
 DEEP = """
     uint64_t *deep = own;

@@ -5,36 +5,49 @@
 
 namespace AscendC {
 
-#define ASC_OPERATOR(symbol, name)                                                                                     \
-    template <class T> ASC_INLINE asc::Pending<T> operator symbol(const LocalTensor<T> &a, const LocalTensor<T> &b) {  \
-        return {a.where(), b.where(), [](const asc_local &to, const asc_local &x, const asc_local &y) ASC_UNCOUNTED {  \
-                    const LocalTensor<T> dst(to);                                                                      \
-                    name(dst, LocalTensor<T>(x), LocalTensor<T>(y), static_cast<int32_t>(dst.GetSize()), At{0});       \
-                }};                                                                                                    \
+#define ASC_OPERATOR(symbol, result, name)                                                                             \
+    template <class T> ASC_INLINE asc::Pending<result, T, asc::Operator::name> operator symbol(                        \
+        const LocalTensor<T> &a, const LocalTensor<T> &b) {                                                            \
+        return {a.where(), b.where()};                                                                                 \
     }
-ASC_OPERATOR(+, Add)
-ASC_OPERATOR(-, Sub)
-ASC_OPERATOR(*, Mul)
-ASC_OPERATOR(/, Div)
-ASC_OPERATOR(&, And)
-ASC_OPERATOR(|, Or)
+ASC_OPERATOR(+, T, Add)
+ASC_OPERATOR(-, T, Sub)
+ASC_OPERATOR(*, T, Mul)
+ASC_OPERATOR(/, T, Div)
+ASC_OPERATOR(&, T, And)
+ASC_OPERATOR(|, T, Or)
+ASC_OPERATOR(<, uint8_t, LT)
+ASC_OPERATOR(>, uint8_t, GT)
+ASC_OPERATOR(<=, uint8_t, LE)
+ASC_OPERATOR(>=, uint8_t, GE)
+ASC_OPERATOR(==, uint8_t, EQ)
+ASC_OPERATOR(!=, uint8_t, NE)
 #undef ASC_OPERATOR
 
-#define ASC_OPERATOR(symbol, mode)                                                                                     \
-    template <class T> ASC_INLINE asc::Pending<uint8_t> operator symbol(const LocalTensor<T> &a,                       \
-                                                                        const LocalTensor<T> &b) {                     \
-        return {a.where(), b.where(), [](const asc_local &to, const asc_local &x, const asc_local &y) ASC_UNCOUNTED {  \
-                    const LocalTensor<uint8_t> dst(to);                                                                \
-                    Compare(dst, LocalTensor<T>(x), LocalTensor<T>(y), CMPMODE::mode, LocalTensor<T>(x).GetSize(),     \
-                            At{0});                                                                                    \
-                }};                                                                                                    \
-    }
-ASC_OPERATOR(<, LT)
-ASC_OPERATOR(>, GT)
-ASC_OPERATOR(<=, LE)
-ASC_OPERATOR(>=, GE)
-ASC_OPERATOR(==, EQ)
-ASC_OPERATOR(!=, NE)
-#undef ASC_OPERATOR
+template <class T>
+template <class Operand, asc::Operator operation>
+ASC_INLINE LocalTensor<T> &LocalTensor<T>::operator=(const asc::Pending<T, Operand, operation> &pending) {
+    const LocalTensor<Operand> a(pending.a), b(pending.b);
+    [[maybe_unused]] const auto count = static_cast<int32_t>(GetSize());
+#define ASC_COMPUTE(name)                                                                                              \
+    if constexpr (operation == asc::Operator::name) name(*this, a, b, count, At{0});
+#define ASC_COMPARE(name)                                                                                              \
+    if constexpr (operation == asc::Operator::name) Compare(*this, a, b, CMPMODE::name, a.GetSize(), At{0});
+    ASC_COMPUTE(Add)
+    ASC_COMPUTE(Sub)
+    ASC_COMPUTE(Mul)
+    ASC_COMPUTE(Div)
+    ASC_COMPUTE(And)
+    ASC_COMPUTE(Or)
+    ASC_COMPARE(LT)
+    ASC_COMPARE(GT)
+    ASC_COMPARE(LE)
+    ASC_COMPARE(GE)
+    ASC_COMPARE(EQ)
+    ASC_COMPARE(NE)
+#undef ASC_COMPUTE
+#undef ASC_COMPARE
+    return *this;
+}
 
 }  // namespace AscendC

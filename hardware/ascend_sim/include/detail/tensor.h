@@ -21,11 +21,12 @@ ASC_INLINE asc_local first_bytes(const asc_local &from, uint64_t bytes) {
     return {from.addr, static_cast<uint32_t>(least(bytes, from.bytes)), from.space};
 }
 
-// The value of `x + y` until it is assigned; see operators.h.
-template <class T>
+// The value of `x + y` until it is assigned; see operators.h. Kernels call no functions through pointers, so that the
+// operation is part of the type.
+enum class Operator : uint8_t { Add, Sub, Mul, Div, And, Or, LT, GT, LE, GE, EQ, NE };
+template <class Result, class T, Operator operation>
 struct Pending {
     asc_local a, b;
-    void (*run)(const asc_local &to, const asc_local &a, const asc_local &b);
 };
 
 }  // namespace asc
@@ -95,10 +96,8 @@ public:
 
     LocalTensor() = default;
     ASC_INLINE explicit LocalTensor(const asc_local &where) : where_(where) {}
-    ASC_INLINE LocalTensor &operator=(const asc::Pending<T> &pending) {
-        pending.run(where_, pending.a, pending.b);
-        return *this;
-    }
+    template <class Operand, asc::Operator operation>
+    LocalTensor &operator=(const asc::Pending<T, Operand, operation> &pending);
     // Static allocation: the author chooses the address.
     ASC_INLINE LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
         : where_{address, static_cast<uint32_t>(asc::bytes_for<T>(elements)),
