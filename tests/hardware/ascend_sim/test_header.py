@@ -75,8 +75,13 @@ STATEMENTS = yaml.safe_load(Path(__file__).with_name("header.yaml").read_text())
 
 FILE = """#include "kernel_operator.h"
 #include "kernel_gym.h"
+#include "lib/matmul_intf.h"
 using namespace AscendC;
 template <class T> using LT = LocalTensor<T>;
+struct Queue {
+    static constexpr bool isTQue = true;
+    uint32_t id(float = 1.0f) const { return 0; }
+};
 """
 FUNCTION = (
     "void f{}(TPipe &pipe, LT<float> f, LT<float> g, LT<float> h, LT<half> x, LT<half> y, LT<int32_t> i, "
@@ -169,6 +174,41 @@ def test_names_that_the_device_lacks_are_absent(tmp_path: Path) -> None:
         "TPipe::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf"
         in messages["TBuf<TPosition::VECCALC> t; pipe.InitBuffer(t, 2, 256);"]
     )
+
+
+#: Classes whose functions have default arguments. Whoever calls such a function evaluates them.
+POOL = (
+    "TBufPool<TPosition::VECCALC> pool; struct P { void place(asc_local, float = 1.0f) {} "
+    "asc_local whole(float = 1.0f) { return {}; } "
+    "bool InitBufPool(TBufPool<TPosition::VECCALC> &, uint32_t, P &, At, float = 1.0f) { return true; } } p; "
+)
+WORKER = (
+    "struct W { void Init(const TCubeTiling *, TPipe *, float = 1.0f) {} } w; "
+    "using M = MatmulType<TPosition::GM, CubeFormat::ND, float>; Matmul<M, M, M> m; "
+)
+COPIED = "struct C { C() {} C(const C &, float = 1.0f) {} operator uint64_t() const { return 1; } } c; "
+LAUNCHED = "struct L { L() {} L(const L &) = default; L(L &, float = 1.0f) {} }; "
+FOREIGN = {
+    "Queue q; pipe.InitBuffer(q, 1, 32);": "no matching function",
+    "Queue q; TBufPool<TPosition::VECCALC> pool; pool.InitBuffer(q, 1, 32);": "no matching function",
+    POOL + "pool.InitBufPool(p, 32);": "no matching function",
+    POOL + "pool.InitBufPool(pool, 32, p);": "no matching function",
+    POOL + "pipe.InitBufPool(pool, 32, p);": "no matching function",
+    WORKER + "detail::regist_matmul(&pipe, nullptr, w, nullptr);": "no matching function",
+    WORKER + "detail::regist_matmul(&pipe, nullptr, m, nullptr, w, nullptr);": "no matching function",
+    COPIED + "LocalTensor<C> t;": "LocalTensor holds numbers",
+    COPIED + "GlobalTensor<C> t;": "GlobalTensor holds numbers",
+    COPIED + 'AscendC::printf("%d", c);': "printf takes numbers and texts",
+    COPIED + "Gather(f, g, u, 0, c, 1, 8);": "a mask is a number or an array of uint64_t",
+    COPIED + "detail::bytes_in(c);": "takes the parameters of DataCopyPad",
+    COPIED + "asc::Launcher<0, nullptr, C> l{1};": "a kernel's arguments are copied as bytes",
+    LAUNCHED + "asc::Launcher<0, nullptr, L> l{1};": "a kernel's arguments are copied as bytes",
+}
+
+
+def test_code_that_is_not_counted_calls_no_function_of_the_authors(tmp_path: Path) -> None:
+    messages = errors(tmp_path, FOREIGN)
+    assert {text for text, why in FOREIGN.items() if why not in messages.get(text, "")} == set()
 
 
 def test_the_header_includes_no_library_but_the_types(tmp_path: Path) -> None:

@@ -57,9 +57,11 @@ ASC_INLINE asc_burst blocks(const DataCopyParams &p) {
 }
 // The padded forms count the on-chip side in blocks and the global side in bytes.
 template <class P> ASC_INLINE asc_burst bytes_in(const P &p) {
+    static_assert(asc::one_of<P, DataCopyParams, DataCopyExtParams>, "takes the parameters of DataCopyPad");
     return {p.blockCount, p.blockLen, p.srcStride, p.dstStride * 32ull};
 }
 template <class P> ASC_INLINE asc_burst bytes_out(const P &p) {
+    static_assert(asc::one_of<P, DataCopyParams, DataCopyExtParams>, "takes the parameters of DataCopyPad");
     return {p.blockCount, p.blockLen, p.srcStride * 32ull, p.dstStride};
 }
 }  // namespace detail

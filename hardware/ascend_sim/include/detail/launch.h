@@ -7,6 +7,8 @@ namespace asc {
 // The kernel is part of the type, so that it is called by name: calls through pointers are rejected in binaries.
 template <uint32_t kind, auto kernel, class... P>
 struct Launcher {
+    static_assert(((__is_trivially_constructible(P, P &) && __is_trivially_constructible(P, const P &)) && ...),
+                  "a kernel's arguments are copied as bytes: their classes have no copy constructors of their own");
     uint32_t blocks;
 
     // Every core gets its own copy of the arguments.

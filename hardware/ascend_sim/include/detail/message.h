@@ -4,7 +4,10 @@
 
 namespace asc {
 
-template <class T> ASC_INLINE T printable(T value) { return value; }
+template <class T> ASC_INLINE T printable(T value) {
+    static_assert(plain<T>, "printf takes numbers and texts");
+    return value;
+}
 ASC_INLINE double printable(float value) { return value; }
 ASC_INLINE double printable(half value) { return static_cast<float>(value); }
 ASC_INLINE double printable(bfloat16_t value) { return static_cast<float>(value); }

@@ -90,6 +90,13 @@ private:
     uint32_t id_;
 };
 
+namespace detail {
+template <TPosition source, TPosition destination, int32_t depth, auto mask>
+ASC_INLINE uint32_t queue_id(const TQueBind<source, destination, depth, mask> &queue) {
+    return queue.id();
+}
+}  // namespace detail
+
 template <TPosition position, int32_t depth, auto mask = 0>
 class TQue : public TQueBind<detail::producer_of(position), detail::consumer_of(position), depth, mask> {};
 
@@ -148,7 +155,7 @@ public:
 
     template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
         static_assert(T::isTQue, "TBufPool::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
-        asc_queue_init_in(que.id(), rest_, num, len, at.line);
+        asc_queue_init_in(detail::queue_id(que), rest_, num, len, at.line);
         take(uint64_t{num} * aligned(len));
         return true;
     }
@@ -158,14 +165,17 @@ public:
         take(aligned(len));
         return true;
     }
-    template <class T> ASC_INLINE bool InitBufPool(T &pool, uint32_t len, At at = ASC_HERE) {
+    template <TPosition own, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<own, ids> &pool, uint32_t len,
+                                                                       At at = ASC_HERE) {
         asc_init_buffer_in(rest_, len, at.line);
         pool.place({rest_.addr, aligned(len), rest_.space});
         take(aligned(len));
         return true;
     }
     // Uses the bytes of `shared`, from its start.
-    template <class T, class U> ASC_INLINE bool InitBufPool(T &pool, uint32_t len, U &shared, At at = ASC_HERE) {
+    template <TPosition own, uint32_t ids, TPosition other, uint32_t other_ids>
+    ASC_INLINE bool InitBufPool(TBufPool<own, ids> &pool, uint32_t len, TBufPool<other, other_ids> &shared,
+                                At at = ASC_HERE) {
         asc_init_buffer_in(shared.whole(), len, at.line);
         pool.place({shared.whole().addr, aligned(len), shared.whole().space});
         return true;
@@ -191,7 +201,7 @@ public:
 
     template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
         static_assert(T::isTQue, "TPipe::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
-        asc_queue_init(que.id(), num, len, at.line);
+        asc_queue_init(detail::queue_id(que), num, len, at.line);
         return true;
     }
     template <TPosition position> ASC_INLINE bool InitBuffer(TBuf<position> &buf, uint32_t len, At at = ASC_HERE) {
@@ -203,8 +213,9 @@ public:
         pool.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
         return true;
     }
-    template <TPosition position, uint32_t ids, class U>
-    ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len, U &shared, At at = ASC_HERE) {
+    template <TPosition position, uint32_t ids, TPosition other, uint32_t other_ids>
+    ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len, TBufPool<other, other_ids> &shared,
+                                At at = ASC_HERE) {
         return shared.InitBufPool(pool, len, shared, at);
     }
     ASC_INLINE void Reset(At at = ASC_HERE) { asc_tpipe_reset(at.line); }

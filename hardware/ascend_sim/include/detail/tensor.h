@@ -72,6 +72,8 @@ struct ShapeInfo {
 
 template <class T>
 class LocalTensor {
+    ASC_ELEMENTS("LocalTensor", T);
+
 public:
     using PrimType = T;
 
@@ -156,6 +158,8 @@ private:
 
 template <class T>
 class GlobalTensor {
+    ASC_ELEMENTS("GlobalTensor", T);
+
 public:
     using PrimType = T;
 

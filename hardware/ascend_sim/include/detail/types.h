@@ -23,7 +23,8 @@
 #define __NPU_ARCH__ 2201
 
 // Header code around an API call is not the author's plain code, so it is not counted as basic blocks. Functions that
-// only compute are: they cost what the same arithmetic in a kernel costs.
+// only compute are: they cost what the same arithmetic in a kernel costs. Code that is not counted must not call functions
+// of the author's, since it would evaluate their default arguments: it takes classes of these headers, and numbers.
 #define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
 #define ASC_INLINE inline ASC_UNCOUNTED
 
@@ -45,6 +46,10 @@ struct Repeat {
 
 template <class T, class... Listed>
 constexpr bool one_of = (std::is_same_v<T, Listed> || ...);
+
+// What elements, masks and messages may be: no constructor, conversion or operator of the author's.
+template <class T>
+constexpr bool plain = __is_enum(T) || std::is_arithmetic_v<T> || std::is_pointer_v<T>;
 
 template <class T>
 ASC_INLINE uint64_t bits(T value) {
@@ -159,6 +164,10 @@ template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) {
 }
 
 }  // namespace asc
+
+#define ASC_ELEMENTS(name, T)                                                                                          \
+    static_assert(asc::plain<T> || asc::one_of<std::remove_cv_t<T>, half, bfloat16_t, int4b_t>,                        \
+                  name " holds numbers; read the members of a struct one by one")
 
 // Rejects unsupported element types and lists the supported ones.
 #define ASC_TAKES(name, T, ...)                                                                                        \

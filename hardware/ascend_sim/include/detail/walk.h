@@ -56,18 +56,18 @@ ASC_INLINE asc_walk count(int64_t elements) {
 // The lowest `n` bits; a mask too large for a repeat is reported by its number.
 ASC_INLINE uint64_t low_bits(uint64_t n) { return ~uint64_t{0} >> (63 & (64 - n)) & -static_cast<uint64_t>(n != 0); }
 
-template <bool set> ASC_INLINE asc_walk masked(uint64_t mask, uint32_t repeat, asc_walk strides) {
-    strides.mask[0] = low_bits(asc::least(mask, 64));
-    strides.mask[1] = low_bits(asc::least(mask, 128) - asc::least(mask, 64));
-    strides.count = static_cast<uint32_t>(asc::least(mask, UINT32_MAX));
-    strides.repeat = static_cast<uint16_t>(asc::least(repeat, 65535));
-    strides.form = set ? ASC_MASK : ASC_MASK_REGISTER;
-    return strides;
-}
-
-template <bool set> ASC_INLINE asc_walk masked(const uint64_t *mask, uint32_t repeat, asc_walk strides) {
-    strides.mask[0] = mask[0];
-    strides.mask[1] = mask[1];
+template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, uint32_t repeat, asc_walk strides) {
+    static_assert(asc::plain<std::decay_t<Mask>>, "a mask is a number or an array of uint64_t");
+    if constexpr (std::is_pointer_v<std::decay_t<Mask>>) {
+        const uint64_t *bits = mask;
+        strides.mask[0] = bits[0];
+        strides.mask[1] = bits[1];
+    } else {
+        const uint64_t number = mask;
+        strides.mask[0] = low_bits(asc::least(number, 64));
+        strides.mask[1] = low_bits(asc::least(number, 128) - asc::least(number, 64));
+        strides.count = static_cast<uint32_t>(asc::least(number, UINT32_MAX));
+    }
     strides.repeat = static_cast<uint16_t>(asc::least(repeat, 65535));
     strides.form = set ? ASC_MASK : ASC_MASK_REGISTER;
     return strides;

@@ -61,6 +61,8 @@ public:
     using BT = typename B::T;
     using CT = typename C::T;
     using BiasT = typename Bias::T;
+    static constexpr bool a_transposed = A::isTrans, b_transposed = B::isTrans;
+    static constexpr bool a_fractals = A::isNz, b_fractals = B::isNz, c_fractals = C::isNz;
 
     ASC_INLINE void Init(const TCubeTiling *tiling, TPipe *pipe = nullptr) {
         (void)pipe;
@@ -70,10 +72,10 @@ public:
     }
 
     ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) {
-        take(a_, tensor, isTransposeA || A::isTrans, A::isNz);
+        take(a_, tensor, isTransposeA || a_transposed, a_fractals);
     }
     ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) {
-        take(b_, tensor, isTransposeB || B::isTrans, B::isNz);
+        take(b_, tensor, isTransposeB || b_transposed, b_fractals);
     }
     ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, At at = ASC_HERE) {
         SetTensorA(GlobalTensor<AT>(spill<AT>(0, tensor, at)), isTransposeA);
@@ -129,7 +131,7 @@ public:
         const Block block = current();
         const uint32_t step = pitch(enSequentialWrite, block.m, block.n);
         const uint64_t place = enSequentialWrite ? 0
-                               : C::isNz         ? uint64_t{block.n0} * step + block.m0 * 16ull
+                               : c_fractals      ? uint64_t{block.n0} * step + block.m0 * 16ull
                                                  : uint64_t{block.m0} * step + block.n0;
         multiply(block.m0, block.n0, block.m, block.n, c.where() + place * sizeof(CT), step, enAtomic, sync, at);
     }
@@ -146,7 +148,7 @@ public:
     ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
                                  uint32_t matrixStrideA = 0, uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0,
                                  At at = ASC_HERE) {
-        static_assert(!A::isNz && !B::isNz && !C::isNz, "the simulator's IterateBatch knows CubeFormat ND");
+        static_assert(!a_fractals && !b_fractals && !c_fractals, "the simulator's IterateBatch knows CubeFormat ND");
         (void)enSequentialWrite, (void)matrixStrideA, (void)matrixStrideB, (void)matrixStrideC;
         const uint32_t batch = batchA > batchB ? batchA : batchB;
         for (uint32_t i = 0; i < batch; ++i) {
@@ -165,7 +167,7 @@ private:
     static ASC_INLINE constexpr uint32_t whole_fractals(uint32_t rows) { return (rows + 15) / 16 * 16; }
     // The distance from one row of C to the next, or with fractals the rows of a column of fractals.
     ASC_INLINE uint32_t pitch(bool alone, uint32_t m, uint32_t n) const {
-        if (C::isNz) return whole_fractals(alone ? m : whole_m_);
+        if (c_fractals) return whole_fractals(alone ? m : whole_m_);
         return alone ? n : pitch_c_;
     }
     template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed,
@@ -184,7 +186,7 @@ private:
     }
     ASC_INLINE void fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
         asc_barrier(ASC_ALL, at.line);
-        const uint64_t elements = C::isNz ? uint64_t{whole_fractals(m)} * whole_fractals(n) : uint64_t{m} * n;
+        const uint64_t elements = c_fractals ? uint64_t{whole_fractals(m)} * whole_fractals(n) : uint64_t{m} * n;
         asc_copy_in(c.where(), scratch(3), detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0,
                     at.line);
         asc_barrier(ASC_ALL, at.line);
@@ -203,7 +205,7 @@ private:
                              uint8_t atomic, bool sync, At at) {
         asc_matrix a = a_, b = b_, bias = bias_;
         const bool inside = (a.fractals && a.transposed && m0 % (32 / sizeof(AT))) ||
-                            (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) || (C::isNz && n0 % 16);
+                            (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) || (c_fractals && n0 % 16);
         if (inside)
             asc_misuse(asc::text("in NZ a block begins on a whole fractal: choose baseM and baseN by its columns"),
                        at.line);
@@ -244,7 +246,7 @@ private:
                                      static_cast<uint32_t>(tiling_.depthA1),
                                      static_cast<uint32_t>(tiling_.depthB1),
                                      1};
-        asc_matmul(a, b, {to, asc::dtype<CT>, 0, C::isNz}, bias, shape,
+        asc_matmul(a, b, {to, asc::dtype<CT>, 0, c_fractals}, bias, shape,
                    (with_bias_ ? 1u : 0u) | (atomic ? 2u : 0u) | (sync ? 0u : 4u), at.line);
     }
 
@@ -261,10 +263,11 @@ using MatmulImpl = Matmul<A, B, C, Bias, config, Callbacks>;
 
 namespace detail {
 ASC_INLINE void regist_matmul(TPipe *, GM_ADDR) {}
-template <class Object, class... Rest> ASC_INLINE void regist_matmul(TPipe *pipe, GM_ADDR workspace, Object &object,
-                                                                     const TCubeTiling *tiling, Rest &&...rest) {
+template <class A, class B, class C, class Bias, const auto &config, class Callbacks, class... Rest>
+ASC_INLINE void regist_matmul(TPipe *pipe, GM_ADDR workspace, Matmul<A, B, C, Bias, config, Callbacks> &object,
+                              const TCubeTiling *tiling, Rest &&...rest) {
     object.Init(tiling, pipe);
-    regist_matmul(pipe, workspace, rest...);
+    detail::regist_matmul(pipe, workspace, rest...);
 }
 }  // namespace detail
 
