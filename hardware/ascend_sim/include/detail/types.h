@@ -44,12 +44,16 @@ struct Repeat {
     ASC_UNCOUNTED constexpr operator uint16_t() const { return times; }
 };
 
+// Not those of std, which an author could specialise.
+template <class A, class B> constexpr bool same = false;
+template <class A> constexpr bool same<A, A> = true;
+
 template <class T, class... Listed>
-constexpr bool one_of = (std::is_same_v<T, Listed> || ...);
+constexpr bool one_of = (same<T, Listed> || ...);
 
 // What elements, masks and messages may be: no constructor, conversion or operator of the author's.
 template <class T>
-constexpr bool plain = __is_enum(T) || std::is_arithmetic_v<T> || std::is_pointer_v<T>;
+constexpr bool plain = !__is_class(T) && !__is_union(T);
 
 template <class T>
 ASC_INLINE uint64_t bits(T value) {
@@ -166,7 +170,7 @@ template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) {
 }  // namespace asc
 
 #define ASC_ELEMENTS(name, T)                                                                                          \
-    static_assert(asc::plain<T> || asc::one_of<std::remove_cv_t<T>, half, bfloat16_t, int4b_t>,                        \
+    static_assert(asc::plain<T> || asc::one_of<T, half, bfloat16_t, int4b_t>,                                          \
                   name " holds numbers; read the members of a struct one by one")
 
 // Rejects unsupported element types and lists the supported ones.

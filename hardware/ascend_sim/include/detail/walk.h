@@ -57,7 +57,7 @@ ASC_INLINE asc_walk count(int64_t elements) {
 ASC_INLINE uint64_t low_bits(uint64_t n) { return ~uint64_t{0} >> (63 & (64 - n)) & -static_cast<uint64_t>(n != 0); }
 
 template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, uint32_t repeat, asc_walk strides) {
-    static_assert(asc::plain<std::decay_t<Mask>>, "a mask is a number or an array of uint64_t");
+    static_assert(asc::plain<Mask>, "a mask is a number or an array of uint64_t");
     if constexpr (std::is_pointer_v<std::decay_t<Mask>>) {
         const uint64_t *bits = mask;
         strides.mask[0] = bits[0];
