@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from tree_sitter import Node
 
@@ -30,6 +30,7 @@ from kernel_gym.verifier.screening.source import (
 
 _GNU_ATTRIBUTE = ("__attribute__", "__attribute")
 _OPENING = {")": "(", "]": "["}
+_ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "=", "class", "struct"})
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
 _RESERVED, _PREDEFINED = re.compile("__|_[A-Z]"), re.compile("__[A-Z0-9_]+__")
@@ -107,6 +108,7 @@ def findings(source: Source, with_tree: bool = True, book: RuleBook | None = Non
     yield from _macros(book, source)
     yield from _names(book, source)
     yield from _namespaces(book, source)
+    yield from _specialisations(book, source)
     yield from _attributes(book, source)
     if with_tree:
         yield from _tree(book, source)
@@ -185,6 +187,19 @@ def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
             yield book.finding("reserved-name", token.line, token.text)
     for token in (token for macro in source.macros for token in macro.body if token.text in reserved):
         yield book.finding("reserved-name", token.line, token.text)
+
+
+def _specialisations(book: RuleBook, source: Source) -> Iterator[Finding]:
+    """Find classes that take the place of the library's: functions that are not counted would call theirs."""
+    listed, words = book.lists.get("library_templates", frozenset()), source.expanded
+    for start in (place for place, token in enumerate(words, 1) if token.text in ("class", "struct")):
+        depth = 0
+        for here, after in zip(islice(words, start, None), islice(words, start + 1, None), strict=False):
+            depth += (here.text in _OPENING.values()) - (here.text in _OPENING)
+            if depth < 0 or (depth == 0 and here.text in _ENDS_OF_A_CLASS_NAME):
+                break
+            if depth == 0 and here.text in listed and after.text == "<":
+                yield book.finding("reserved-definition", here.line, here.text)
 
 
 def _is_reserved(book: RuleBook, name: str) -> bool:

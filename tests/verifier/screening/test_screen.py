@@ -40,6 +40,8 @@ def test_honest_kernels_pass(path):
 
 
 HONEST_LINES = [
+    "template <class T, class U = AscendC::LocalTensor<T>> struct Own : AscendC::TBuf<> { U t; };",
+    "template <class T> __aicore__ inline void f(const AscendC::LocalTensor<T> &t) {}",
     "#define TILE 128",
     "#define ALIGN(x, n) (((x) + (n) - 1) / (n) * (n))",
     "#define CHECK(condition) if (!(condition)) return",
@@ -206,6 +208,12 @@ CHEATS = [
     ('extern "C" void *memcpy(void *d, const void *s, unsigned long n) { return d; }', "reserved-definition"),
     ('extern "C" void _init() {}', "reserved-definition"),
     ("void *operator new(unsigned long) { return nullptr; }", "reserved-definition"),
+    ("struct Own; template <> class AscendC::LocalTensor<Own> {};", "reserved-definition"),
+    (
+        "struct Own; template <> class alignas(16) [[maybe_unused]] AscendC::TBuf<AscendC::TPosition::A1> {};",
+        "reserved-definition",
+    ),
+    ("namespace AscendC { template <TPosition p> struct TBufPool<p, 7> {}; }", "reserved-definition"),
     ('constexpr const char *s = R"(x)";', "raw-string"),
     (
         "#define A A2 A2 A2 A2 A2 A2 A2 A2\n#define A2 A3 A3 A3 A3 A3 A3 A3 A3\n#define A3 A4 A4 A4 A4 A4 A4 A4 A4\n"
