@@ -25,7 +25,7 @@ template <class T> ASC_INLINE void ArithProgression(const LocalTensor<T> &dst, c
 }
 template <class T> ASC_INLINE void Arange(const LocalTensor<T> &dst, const T first, const T diff, int32_t count,
                                           At at = ASC_HERE) {
-    ArithProgression(dst, first, diff, count, at);
+    AscendC::ArithProgression(dst, first, diff, count, at);
 }
 
 // Offsets are in bytes from the start of src plus srcBaseAddr.
@@ -122,7 +122,7 @@ ASC_INLINE void TransDataTo5HD(const LocalTensor<T> (&dstList)[16], const LocalT
                                const TransDataTo5HDParams &p, At at = ASC_HERE) {
     uint64_t to[16], from[16];
     for (uint32_t i = 0; i < 16; ++i) to[i] = dstList[i].GetPhyAddr(), from[i] = srcList[i].GetPhyAddr();
-    TransDataTo5HD<T>(to, from, p, at);
+    AscendC::TransDataTo5HD<T>(to, from, p, at);
 }
 
 // Sorts each 32 elements in descending order into pairs of value and index.

@@ -29,7 +29,7 @@ ASC_UNCOUNTED Launcher<kind, kernel, P...> launcher_of(void (*)(P...), uint32_t 
 template <uint32_t kind, auto kernel>
 ASC_UNCOUNTED auto launcher(uint32_t blocks, void *l2, void *stream) {
     (void)l2, (void)stream;
-    return launcher_of<kind, kernel>(kernel, blocks);
+    return asc::launcher_of<kind, kernel>(kernel, blocks);
 }
 
 }  // namespace asc

@@ -137,7 +137,7 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
-        name<T, isReuseSource>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), at);                                  \
+        AscendC::name<T, isReuseSource>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), at);                         \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
@@ -149,7 +149,7 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          At at = ASC_HERE) {                                                                           \
-        name<T, isReuseSource>(dst, src0, src1, src0.GetSize(), at);                                                   \
+        AscendC::name<T, isReuseSource>(dst, src0, src1, src0.GetSize(), at);                                          \
     }
 ASC_LIBRARY2(Power, ASC_POWER, half, float, int32_t)
 ASC_LIBRARY2(Fmod, ASC_FMOD, half, float)

@@ -20,7 +20,7 @@ ASC_INLINE void quantise(const LocalTensor<int8_t> &dst, const LocalTensor<T> &s
     const uint32_t rows = columns ? count / columns : 0;
     if (rows * columns != count)
         asc_misuse(asc::text("AscendQuant: calCount is no multiple of the number of scales"), at.line);
-    run_tile<T>(ASC_QUANT, tile, {rows, columns, rows, columns, 1, 0}, both(scale, offset), at);
+    detail::run_tile<T>(ASC_QUANT, tile, {rows, columns, rows, columns, 1, 0}, both(scale, offset), at);
 }
 }  // namespace detail
 
@@ -36,7 +36,7 @@ template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const float scale, const float offset,
                             At at = ASC_HERE) {
-    AscendQuant<T, isReuseSource>(dst, src, sharedTmpBuffer, scale, offset, src.GetSize(), at);
+    AscendC::AscendQuant<T, isReuseSource>(dst, src, sharedTmpBuffer, scale, offset, src.GetSize(), at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const float scale,
@@ -47,7 +47,7 @@ ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T>
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const float scale,
                             const float offset, At at = ASC_HERE) {
-    AscendQuant<T, isReuseSource>(dst, src, scale, offset, src.GetSize(), at);
+    AscendC::AscendQuant<T, isReuseSource>(dst, src, scale, offset, src.GetSize(), at);
 }
 // One scale per column, and one offset per column or for all.
 template <class T, bool isReuseSource = false>
@@ -78,7 +78,7 @@ ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t>
                   "AscendDequant takes its scale as uint64_t, float or bfloat16_t");
     Tile tile(dst.where(), src.where(), tmp);
     tile.src1 = scales;
-    run_tile<D>(ASC_DEQUANT, tile, {p.m, p.n, p.m, p.calCount, asc::dtype<S>, 0}, both(scale, 0), at);
+    detail::run_tile<D>(ASC_DEQUANT, tile, {p.m, p.n, p.m, p.calCount, asc::dtype<S>, 0}, both(scale, 0), at);
 }
 }  // namespace detail
 
@@ -119,8 +119,8 @@ ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &sr
     tile.src1 = offsets;
     tile.src2 = scales;
     const uint32_t n = k ? src.GetSize() / k : 0, rows = transposed ? n : k, columns = transposed ? k : n;
-    run_tile<D>(ASC_ANTIQUANT, tile, {rows, columns, rows, columns, asc::dtype<S>, transposed}, both(offset, scale),
-                at);
+    detail::run_tile<D>(ASC_ANTIQUANT, tile, {rows, columns, rows, columns, asc::dtype<S>, transposed},
+                        both(offset, scale), at);
 }
 }  // namespace detail
 

@@ -72,14 +72,15 @@ template <bool set, class T, class Mask>
 ASC_INLINE void reduce_parts(uint32_t op, uint32_t unit, const LocalTensor<T> &dst, const LocalTensor<T> &src,
                              const Mask &mask, int32_t repeat, int32_t dst_repeat, int32_t src_block,
                              int32_t src_repeat, ReduceOrder order, At at) {
-    const asc_walk steps = strides(1, static_cast<uint16_t>(dst_repeat), static_cast<uint16_t>(src_block),
-                                   static_cast<uint16_t>(src_repeat));
+    const asc_walk steps = detail::strides(1, static_cast<uint16_t>(dst_repeat), static_cast<uint16_t>(src_block),
+                                           static_cast<uint16_t>(src_repeat));
     if constexpr (std::is_integral_v<Mask>)
         asc_reduce_parts(op, unit, asc::dtype<T>, dst.where(), src.where(), static_cast<uint32_t>(order),
-                         masked<set>(static_cast<uint64_t>(mask), static_cast<uint32_t>(repeat), steps), at.line);
+                         detail::masked<set>(static_cast<uint64_t>(mask), static_cast<uint32_t>(repeat), steps),
+                         at.line);
     else
         asc_reduce_parts(op, unit, asc::dtype<T>, dst.where(), src.where(), static_cast<uint32_t>(order),
-                         masked<set>(mask, static_cast<uint32_t>(repeat), steps), at.line);
+                         detail::masked<set>(mask, static_cast<uint32_t>(repeat), steps), at.line);
 }
 }  // namespace detail
 

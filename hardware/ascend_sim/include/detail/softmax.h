@@ -24,7 +24,7 @@ template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool i
 ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax,
                               const LocalTensor<T> &src, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {},
                               At at = ASC_HERE) {
-    SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ>(
+    AscendC::SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ>(
         dst, inSum, inMax, src, LocalTensor<uint8_t>(detail::left_over()), tiling, info, at);
 }
 
@@ -43,7 +43,7 @@ ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const
     tile.src2 = in_max.where();
     asc_tile shape = soft_shape(tiling, info, !std::is_same_v<T, U>);
     shape.flags += 2u * update;
-    run_tile<T>(op, tile, shape, 0, at);
+    detail::run_tile<T>(op, tile, shape, 0, at);
 }
 }  // namespace detail
 

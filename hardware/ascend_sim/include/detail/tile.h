@@ -52,7 +52,7 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
     Tile tile(dst.where(), src.where(), tmp);
     tile.dst1 = sum.where();
     tile.dst2 = max.where();
-    run_tile<T>(op, tile, soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
+    detail::run_tile<T>(op, tile, soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
 }
 
 }  // namespace detail
@@ -125,7 +125,7 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
 template <class T, const CumSumConfig &config = defaultCumSumConfig>
 ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
                        const CumSumInfo &info, At at = ASC_HERE) {
-    CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(detail::left_over()), info, at);
+    AscendC::CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(detail::left_over()), info, at);
 }
 
 // Broadcasts (1, columns), (rows, 1) or a single element to the whole tile.
@@ -144,8 +144,8 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
                          const uint32_t srcShape[dim], At at = ASC_HERE) {                                             \
-        name<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, LocalTensor<uint8_t>(detail::left_over()),     \
-                                          at);                                                                         \
+        AscendC::name<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape,                                       \
+                                                   LocalTensor<uint8_t>(detail::left_over()), at);                     \
     }
 ASC_BROADCAST_AS(Broadcast)
 ASC_BROADCAST_AS(BroadCast)
@@ -162,7 +162,7 @@ ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadPar
 }
 template <class T> ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
                                        PadTiling &tiling, At at = ASC_HERE) {
-    Pad(dst, src, p, LocalTensor<uint8_t>(detail::left_over()), tiling, at);
+    AscendC::Pad(dst, src, p, LocalTensor<uint8_t>(detail::left_over()), tiling, at);
 }
 template <class T>
 ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
@@ -175,7 +175,7 @@ ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPa
 template <class T> ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
                                          UnPadTiling &tiling, At at = ASC_HERE) {
     LocalTensor<uint8_t> tmp(detail::left_over());
-    UnPad(dst, src, p, tmp, tiling, at);
+    AscendC::UnPad(dst, src, p, tmp, tiling, at);
 }
 
 template <class T, bool isReuseSource = false>
@@ -199,8 +199,8 @@ ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
                           LayerNormTiling &tiling, At at = ASC_HERE) {
-    LayerNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
-                                LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+    AscendC::LayerNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
+                                         LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
@@ -216,7 +216,7 @@ ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
                         const T epsilon, const RmsNormTiling &tiling, At at = ASC_HERE) {
-    RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+    AscendC::RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 
 // Normalises groups of channels over their channels and elements: (n, c, hw), hw in whole blocks.
@@ -241,8 +241,8 @@ ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
                           GroupNormTiling &tiling, At at = ASC_HERE) {
-    GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
-                                LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+    AscendC::GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
+                                         LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
 }
 
 struct SelectWithBytesMaskShapeInfo { uint32_t firstAxis = 0, srcLastAxis = 0, maskLastAxis = 0; };
@@ -256,10 +256,10 @@ ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &sr
     static_assert(sizeof(U) <= 4, "SelectWithBytesMask takes its mask as bool or integers of 8 to 32 bits");
     Tile tile(dst.where(), src.where(), tmp.where());
     tile.src1 = mask.where();
-    run_tile<T>(ASC_SELECTBYTES, tile,
-                {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
-                 where_set + 256u * static_cast<uint32_t>(sizeof(U))},
-                asc::bits(scalar), at);
+    detail::run_tile<T>(ASC_SELECTBYTES, tile,
+                        {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
+                         where_set + 256u * static_cast<uint32_t>(sizeof(U))},
+                        asc::bits(scalar), at);
 }
 }  // namespace detail
 
@@ -301,9 +301,9 @@ template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isRe
 ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src,
                      const LocalTensor<int32_t> &srcIndex, const LocalTensor<bool> &finish, const int32_t k,
                      const TopkTiling &tiling, const TopKInfo &info, const bool isLargest = true, At at = ASC_HERE) {
-    TopK<T, isInitIndex, isHasfinish, isReuseSource, topkMode>(dstValue, dstIndex, src, srcIndex, finish,
-                                                               LocalTensor<uint8_t>(detail::left_over()), k, tiling,
-                                                               info, isLargest, at);
+    AscendC::TopK<T, isInitIndex, isHasfinish, isReuseSource, topkMode>(dstValue, dstIndex, src, srcIndex, finish,
+                                                                        LocalTensor<uint8_t>(detail::left_over()), k,
+                                                                        tiling, info, isLargest, at);
 }
 
 }  // namespace AscendC
