@@ -14,7 +14,7 @@ from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, ke
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
-from kernel_gym.hardware.host.ascend_launches import rewrite
+from kernel_gym.hardware.host.ascend_launches import Cores, rewrite
 from kernel_gym.hardware.host.compiler import SOURCE, call_confined, compiler_roots, diagnostics, unexplained
 from kernel_gym.hardware.host.preprocessed import plain
 
@@ -46,7 +46,8 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", read.diagnostics
     if isinstance(prelude, Diagnostic):
         return "", (prelude,)
-    text = rewrite(read.text, source)
+    cores = Cores(read.text, source)
+    text = rewrite(cores.unmarked, cores)
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f'# 0 "{SOURCE}"\n#pragma GCC pch_preprocess "{prelude}.gch"\n{text}')
     errors = _call(runtime, [*front, *_LINK_FLAGS, *operations.FLAGS, PREPROCESSED, "-o", OBJECT], folder)
@@ -54,7 +55,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return read.text, (*_unusable(elf), *_beyond_arrays(folder)) or _count(folder, text, elf)
+        return cores.unmarked, (*_unusable(elf), *_beyond_arrays(folder)) or _count(folder, text, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:

@@ -12,14 +12,14 @@ from typing import Literal
 
 from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
 
-CoreKind = Literal["AIV", "AIC", "MIX"]
+CoreKind = Literal["AIV", "AIC", "MIX", "MIX_1_1"]
 
 KINDS: dict[str, CoreKind] = {
     "KERNEL_TYPE_AIV_ONLY": "AIV",
     "KERNEL_TYPE_MIX_AIV_1_0": "AIV",
     "KERNEL_TYPE_AIC_ONLY": "AIC",
     "KERNEL_TYPE_MIX_AIC_1_0": "AIC",
-    "KERNEL_TYPE_MIX_AIC_1_1": "MIX",
+    "KERNEL_TYPE_MIX_AIC_1_1": "MIX_1_1",
     "KERNEL_TYPE_MIX_AIC_1_2": "MIX",
     "__vector__": "AIV",
     "__cube__": "AIC",
@@ -35,13 +35,18 @@ _REPLACED = {
     "__noreturn__": "__unused__",
     "__builtin_unreachable": "__builtin_trap",
 }
+#: Names that say on which cores a kernel runs. The headers' macros leave them in the preprocessed text.
+_QUALIFIERS = frozenset({"__global__", "__vector__", "__cube__"})
+_WITH_ARGUMENTS = frozenset({"__mix__", "KERNEL_TASK_TYPE_DEFAULT", "KERNEL_TASK_TYPE"})
+#: REGIST_MATMUL_OBJ, and what the headers make of it.
+_MATMUL_NAMES = frozenset({"REGIST_MATMUL_OBJ", "regist_matmul"})
 #: Names of the cube at its basic level: a kernel that reaches one runs on cube cores.
 _CUBE_NAMES = frozenset({"Mmad", "LoadData", "LoadDataWithTranspose", "Fixpipe", "Nd2NzParams", "InitConstValue"})
 #: The most tokens between the name of a function and its body, and the most braces around a definition.
 _HEAD, _DEPTH = 200, 4
 
 
-def rewrite(text: str, source: str | None = None) -> str:
+def rewrite(text: str, cores: Cores | None = None) -> str:
     """Return a text with its launches as calls; what cannot be parsed as a launch is unchanged.
 
     Attributes that force a function to be inlined are replaced, too: code that is inlined into a function of the
@@ -49,11 +54,12 @@ def rewrite(text: str, source: str | None = None) -> str:
 
     Args:
         text: The text, in which no macro is left.
-        source: The text as its author wrote it: macros in it say on which cores a kernel runs.
+        cores: The cores that its kernels run on; by default read in the text.
     """
+    cores = cores or Cores(text)
     text = _with_names_replaced(text)
     lexemes = tokens(text)
-    pieces, done, cores = [], 0, _Cores(lexemes if source is None else tokens(source))
+    pieces, done = [], 0
     for launch in launches(lexemes):
         begin, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
         kind = cores.of(lexemes[launch.first : launch.opening])
@@ -65,8 +71,7 @@ def rewrite(text: str, source: str | None = None) -> str:
 
 def core_kind(source: str, kernel: str) -> CoreKind:
     """Return the cores that a kernel of a source runs on."""
-    lexemes = tokens(source)
-    return _Cores(lexemes).of([next(token for token in lexemes if token.text == kernel)])
+    return Cores(source).of([next(token for token in tokens(source) if token.text == kernel)])
 
 
 def _with_names_replaced(source: str) -> str:
@@ -80,15 +85,26 @@ def _with_names_replaced(source: str) -> str:
     return "".join(pieces) + source[done:]
 
 
-class _Cores:
-    """The cores that kernels run on: from their definitions, else from the names that their code reaches."""
+class Cores:
+    """The cores that kernels run on: from their definitions, else from the names that their code reaches.
 
-    def __init__(self, lexemes: Sequence[Token]) -> None:
+    Args:
+        text: The text, in which no macro is left.
+        source: The text as its author wrote it, where ASCENDC_CUBE_ONLY is defined; by default the same.
+
+    Attributes:
+        unmarked: The text without the names that only say on which cores kernels run.
+    """
+
+    def __init__(self, text: str, source: str | None = None) -> None:
+        lexemes = tokens(text)
+        self.unmarked = _without_marks(text, lexemes)
         words = {token.text for token in lexemes if token.kind == "word"}
         self._words = _words_by_name(lexemes) if words & _CUBE_NAMES else {}
         self._otherwise: CoreKind = "AIV"
-        if "REGIST_MATMUL_OBJ" in words:
-            self._otherwise = "AIC" if "ASCENDC_CUBE_ONLY" in words else "MIX"
+        if words & _MATMUL_NAMES:
+            author_s = lexemes if source is None else tokens(source)
+            self._otherwise = "AIC" if any(token.text == "ASCENDC_CUBE_ONLY" for token in author_s) else "MIX"
         self._defined = _kinds_in_definitions(lexemes) if "__global__" in words else {}
 
     def of(self, callee: Sequence[Token]) -> CoreKind:
@@ -98,6 +114,23 @@ class _Cores:
         if self._otherwise == "AIV" and not self._defined.get(name) and _reached(self._words, name) & _CUBE_NAMES:
             return "AIC"
         return self._defined.get(name) or self._otherwise
+
+
+def _without_marks(text: str, lexemes: Sequence[Token]) -> str:
+    pieces, done, first, depth = list[str](), 0, None, 0
+    for index, token in enumerate(lexemes):
+        if first is None and token.text in _WITH_ARGUMENTS and lexemes[index + 1 : index + 2]:
+            first = token if lexemes[index + 1].text == "(" else None
+        elif first is not None:
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+        ends = token.text in _QUALIFIERS if first is None else token.text == ")" and depth == 0
+        if ends:
+            begin = (first or token).start
+            if "\n" not in text[begin : token.end]:
+                pieces.append(text[done:begin])
+                done = token.end
+            first = None
+    return "".join(pieces) + text[done:]
 
 
 def _words_by_name(lexemes: Sequence[Token]) -> dict[str, set[str]]:
@@ -155,11 +188,19 @@ def _kinds_in_definitions(lexemes: Sequence[Token]) -> dict[str, CoreKind | None
         elif token.text in ("{", ";") and head is not None:
             end = bodies.get(index, index)
             first = bisect_left(kinds, head)
-            kind = KINDS[lexemes[kinds[first]].text] if first < len(kinds) and kinds[first] < end else None
+            kind = _kind(lexemes, kinds[first]) if first < len(kinds) and kinds[first] < end else None
+            depth = 0
             for name in lexemes[head:index]:
-                kind_by_name.setdefault(name.text, kind)
+                depth += {"(": 1, ")": -1}.get(name.text, 0)
+                if depth == 0:  # parameters may have the names of other kernels
+                    kind_by_name.setdefault(name.text, kind)
             head = None
     return kind_by_name
+
+
+def _kind(lexemes: Sequence[Token], index: int) -> CoreKind:
+    following = [token.text for token in lexemes[index + 1 : index + 6]]
+    return "MIX_1_1" if following == ["(", "1", ",", "1", ")"] else KINDS[lexemes[index].text]
 
 
 def _bodies(lexemes: Sequence[Token]) -> dict[int, int]:

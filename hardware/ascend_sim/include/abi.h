@@ -95,7 +95,8 @@ enum asc_reduce_op : uint8_t { ASC_REDUCE_SUM, ASC_REDUCE_MAX, ASC_REDUCE_MIN };
 enum asc_reduce_unit : uint8_t { ASC_PER_REPEAT, ASC_PER_BLOCK, ASC_PER_PAIR };
 enum asc_compare_mode : uint8_t { ASC_LT, ASC_GT, ASC_EQ, ASC_LE, ASC_GE, ASC_NE };
 enum asc_round : uint8_t { ASC_NONE, ASC_RINT, ASC_FLOOR_MODE, ASC_CEIL_MODE, ASC_ROUND_MODE, ASC_TRUNC_MODE, ASC_ODD };
-enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX };
+// A mixed block runs on a cube core and two vector cores, or one.
+enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX, ASC_MIX_1_1 };
 
 // ---- launches and cores ----------------------------------------------------------------------------------------
 ASC_FRONT uint32_t asc_block_index(void);

@@ -18,7 +18,12 @@ from kernel_gym.tasks.task import Task
 
 #: Words of 8 bytes for the arguments of a launch that are no tensors.
 WORDS = 96
-_TYPES = {"AIV": "KERNEL_TYPE_AIV_ONLY", "AIC": "KERNEL_TYPE_AIC_ONLY", "MIX": "KERNEL_TYPE_MIX_AIC_1_2"}
+_TYPES = {
+    "AIV": "KERNEL_TYPE_AIV_ONLY",
+    "AIC": "KERNEL_TYPE_AIC_ONLY",
+    "MIX": "KERNEL_TYPE_MIX_AIC_1_2",
+    "MIX_1_1": "KERNEL_TYPE_MIX_AIC_1_1",
+}
 _GE_TYPES = {"float32": "DT_FLOAT", "float16": "DT_FLOAT16", "bfloat16": "DT_BF16", "bool": "DT_BOOL"}
 _JSON_TYPES = {"float32": "float", "float16": "fp16", "bfloat16": "bf16"}
 _AT_TYPES = {

@@ -272,6 +272,23 @@ def test_a_core_knows_its_kind(device: AscendSim) -> None:
     result = run(device, mixed)
     assert result.fault is not None
     assert result.fault.core == 5, "eight vector cores run the four blocks, and the sixth starts behind the end"
+    macro = "\n#define CORES KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2)\nCORES; ASSERT(GetTaskRation() == 2); "
+    behind = run(device, macro + "Add(c, a, b, n);").fault
+    assert behind is not None
+    assert behind.core == 5
+
+
+def test_one_vector_core_runs_each_block_of_a_mixed_launch(device: AscendSim) -> None:
+    kind = "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1); "
+    mixed = run(device, kind + "ASSERT(ASCEND_IS_AIV && GetTaskRation() == 1 && GetBlockNum() == 4); Add(c, a, b, n);")
+    assert mixed.status == "ok", mixed.fault
+    assert np.array_equal(mixed.outputs[0], X + Y)
+    assert (mixed.latency_us or 0.0) > (run(device).latency_us or 0.0) + 5, "the launch of cube cores costs time"
+    x = "(GM_ADDR)a->inputs[0].ptr"
+    more = f"add<<<25, nullptr, stream>>>({x}, {x}, (GM_ADDR)a->outputs[0].ptr, nullptr, 25 * 64, 1.0f);"
+    many = run(device, kind + "SyncAll(); Add(c, a, b, n);", host=more)
+    assert many.fault is not None
+    assert "25 blocks on 24 cores" in many.fault.message
 
 
 def test_cross_core_flags_order_cores(device: AscendSim) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_gym.hardware.host.ascend_launches import rewrite
+from kernel_gym.hardware.host.ascend_launches import Cores, rewrite
 from kernel_gym.hardware.host.launch_syntax import tokens
 
 REWRITTEN = {
@@ -73,6 +73,10 @@ def test_text_that_is_no_launch_is_unchanged(source: str) -> None:
         ("__global__ __vector__ void k() { Mmad(c, a, b, p); }", "AIV"),
         ("__global__ __cube__ void k() { }", "AIC"),
         ("__global__ __mix__(1, 2) void k() { }", "MIX"),
+        ("__global__ __mix__(1, 1) void k() { }", "MIX_1_1"),
+        ("__global__ void k() { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1); }", "MIX_1_1"),
+        ("__global__ void other(int k) { } __global__ __cube__ void k() { }", "AIC"),
+        ("__global__ void k() { AscendC::detail::regist_matmul(p, w, m, t); }", "MIX"),
         ("__global__ __vector__ void k() { } __global__ __cube__ void other() { }", "AIV"),
     ],
 )
@@ -128,7 +132,19 @@ def test_any_text_is_read_to_its_end(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["k<<<(", "k<<<", "> <<<", "k<<<1>>>(); ", "__global__ ", "__global__ void k() {", "k<1><<<", "{", "<<<[{("]
+    "unit",
+    [
+        "k<<<(",
+        "k<<<",
+        "> <<<",
+        "k<<<1>>>(); ",
+        "__global__ ",
+        "__global__ void k() {",
+        "__mix__(",
+        "k<1><<<",
+        "{",
+        "<<<[{(",
+    ],
 )
 def test_every_token_is_read_a_few_times(unit: str) -> None:
     """A search for each launch, each definition or each bracket needs minutes for this text."""
@@ -146,7 +162,25 @@ def test_numbers_and_characters_end_where_the_compiler_ends_them(text):
 
 def test_the_author_s_macros_say_on_which_cores_a_kernel_runs() -> None:
     source = "#define ASCENDC_CUBE_ONLY\n__global__ void k() { REGIST_MATMUL_OBJ(p, w, m, t); k<<<1, nullptr, s>>>(); }"
-    assert rewrite("k <<< 1 , nullptr , s >>> ( ) ;", source) == "::asc::launcher<ASC_AIC, k >( 1 , nullptr , s ) ( ) ;"
+    cores = Cores("__global__ void k ( ) { regist_matmul ( p , w , m , t ) ; }", source)
+    assert rewrite("k <<< 1 , nullptr , s >>> ( ) ;", cores) == "::asc::launcher<ASC_AIC, k >( 1 , nullptr , s ) ( ) ;"
+
+
+@pytest.mark.parametrize(
+    ("text", "unmarked"),
+    [
+        ('extern "C" __global__ __cube__ void k ( ) { }', 'extern "C"   void k ( ) { }'),
+        ("__mix__ ( 1 , 2 ) void k ( ) { KERNEL_TASK_TYPE_DEFAULT ( KERNEL_TYPE_AIV_ONLY ) ; }", " void k ( ) {  ; }"),
+        ("KERNEL_TASK_TYPE ( ( 1 ) , KERNEL_TYPE_AIV_ONLY ) ; f ( ) ;", " ; f ( ) ;"),
+        ('f ( "__global__" ) ;', 'f ( "__global__" ) ;'),
+        ("__mix__ ( 1 ,\n 2 ) ;", "__mix__ ( 1 ,\n 2 ) ;"),
+        ("f ( __mix__ ) ; __mix__ ( 1", "f ( __mix__ ) ; __mix__ ( 1"),
+        ("__mix__", "__mix__"),
+        ("__mix__ ( ) ( __global__ 1 )", " (  1 )"),
+    ],
+)
+def test_the_compiler_does_not_see_the_kinds_of_cores(text: str, unmarked: str) -> None:
+    assert Cores(text).unmarked == unmarked
 
 
 def test_every_function_ends_for_the_compiler():

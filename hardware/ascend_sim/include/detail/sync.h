@@ -99,9 +99,9 @@ using AscendC::SetSysWorkspace;
 #define ASCEND_IS_AIV (::AscendC::detail::core_kind() == ::AscendC::detail::VECTOR_CORE)
 #define ASCEND_IS_AIC (::AscendC::detail::core_kind() == ::AscendC::detail::CUBE_CORE)
 
-// The launch reads these from the source; the macros expand to nothing.
-#define KERNEL_TASK_TYPE_DEFAULT(type)
-#define KERNEL_TASK_TYPE(key, type)
+// The launch reads these in the preprocessed text, where they are removed.
+#define KERNEL_TASK_TYPE_DEFAULT(type) KERNEL_TASK_TYPE_DEFAULT(type)
+#define KERNEL_TASK_TYPE(key, type) KERNEL_TASK_TYPE(key, type)
 
 // The scalar unit's functions: device code has no C library.
 inline namespace asc_builtin {

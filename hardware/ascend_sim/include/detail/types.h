@@ -6,7 +6,6 @@
 #include "../abi.h"
 
 #define __aicore__
-#define __global__
 #define __host_aicore__
 #define __gm__
 #define __ubuf__
@@ -14,10 +13,12 @@
 #define __ca__
 #define __cb__
 #define __cc__
-#define __vector__
-#define __cube__
-#define __mix__(...)
 #define __inout_pipe__(...)
+// The launch reads these in the preprocessed text, where they are removed.
+#define __global__ __global__
+#define __vector__ __vector__
+#define __cube__ __cube__
+#define __mix__(...) __mix__(__VA_ARGS__)
 #define GM_ADDR uint8_t *
 #define ASCENDC_SIMULATOR 1
 #define __NPU_ARCH__ 2201

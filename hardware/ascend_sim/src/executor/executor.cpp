@@ -72,7 +72,7 @@ void Executor::launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line) {
     if (launched_ || returned_) diagnostics_.fail(Rule::Protocol, "a launch inside a launch");
     if (blocks == 0 || blocks > max_blocks)
         diagnostics_.fail(Rule::Launch, text("the kernel is launched on %u blocks", blocks));
-    if (core_kind > ASC_MIX) diagnostics_.fail(Rule::Protocol, "a launch on an unknown kind of core");
+    if (core_kind > ASC_MIX_1_1) diagnostics_.fail(Rule::Protocol, "a launch on an unknown kind of core");
     launched_ = true;
     launch_ = Launch();
     launch_.blocks = blocks;

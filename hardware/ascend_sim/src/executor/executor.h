@@ -186,7 +186,7 @@ private:
     };
     struct Launch {
         uint32_t blocks = 0, kind = 0,
-                 instances = 0;  // instances: blocks, or two vector cores per block in a mixed launch
+                 instances = 0;  // instances: blocks, or two vector cores per block of ASC_MIX
         uint32_t live = 0, ended = 0, waiting = 0;
         std::vector<uint8_t> begun;  // by instance
         // Flags between cores: CrossCoreSetFlag by mode, flag and group, IBSet by block and event.
@@ -200,7 +200,10 @@ private:
     void at(int32_t line) { diagnostics_.line = line; }
     Core &running(int32_t line);
     std::unique_ptr<Core> take_core(uint32_t instance);
-    uint32_t physical_cores() const { return launch_.kind == ASC_AIC ? options_.cube_cores : options_.vector_cores; }
+    uint32_t physical_cores() const {
+        const bool one_each = launch_.kind == ASC_AIC || launch_.kind == ASC_MIX_1_1;  // a cube core for each block
+        return one_each ? options_.cube_cores : options_.vector_cores;
+    }
     void check_leaks(Core &core);
     void work(uint64_t elements);
 

@@ -214,7 +214,8 @@ Chip::Chip(const Pairs &pairs) {
 }
 
 uint32_t Chip::cores(uint32_t core_kind) const {
-    return static_cast<uint32_t>(core_kind == ASC_AIC ? cube_cores : vector_cores);
+    const bool one_each = core_kind == ASC_AIC || core_kind == ASC_MIX_1_1;  // a cube core for each block
+    return static_cast<uint32_t>(one_each ? cube_cores : vector_cores);
 }
 
 }  // namespace sim
