@@ -15,7 +15,9 @@ void Timeline::begin_launch(const Instr &instr) {
     launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
     launch_.cubes.assign(std::max(1u, launch_.cores / lanes), Way{});
     const double once = chip_.launch.base_us + (instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us);
-    const Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * launch_.cores;
+    // One vector core beside a cube core starts no sooner than two: so the roofline needs no launches of this kind.
+    const uint32_t started = instr.b == ASC_MIX_1_1 ? 2 * launch_.cores : launch_.cores;
+    const Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * started;
     now_ += overhead;
     overhead_ += overhead;
     launch_.began = launch_.since = now_;
