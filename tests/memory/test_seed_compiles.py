@@ -82,7 +82,8 @@ def examples():
 
 def unit(number: int, code: str) -> str:
     """Return an example as a function, or unchanged where it defines functions itself."""
-    code = re.sub(r"#include.*|using namespace AscendC;", "", code)
+    # The simulator removes what names the cores of a kernel before it compiles.
+    code = re.sub(r"#include.*|using namespace AscendC;|__global__|KERNEL_TASK_TYPE_DEFAULT\(\w+\);", "", code)
     if re.search(r'^(__aicore__ inline|extern "C")', code, re.MULTILINE):
         called = re.sub(r"(\w+)<<<.*?>>>", r"\1", code)
         return f'namespace example_{number} {{\n#line 1 "example_{number}"\n{called}\n}}'
