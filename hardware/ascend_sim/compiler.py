@@ -31,8 +31,8 @@ _MATHEMATICS = re.compile(
 def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[str, tuple[Diagnostic, ...]]:
     """Compile into `folder`, which must exist and is the only writable folder; no diagnostics means success.
 
-    Also return the text that was compiled, which is the one to screen: only launches and names that the simulator
-    replaces are still written in it as the author wrote them.
+    Also return the preprocessed text, for the screen. What is compiled is this text with its launches written as calls
+    and a few names replaced.
     """
     (folder / SOURCE).write_text(source, encoding="utf-8", errors="surrogateescape")
     front = [runtime.compiler, *kernel_flags(runtime.compiler), *_DIAGNOSTIC_FLAGS]
@@ -71,7 +71,7 @@ def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagno
     """Return the header whose precompiled form has the text of the included ones."""
     libraries = {str(runtime.prelude.parent / library): library for library in LIBRARIES}
     if unknown := sorted(included - libraries.keys()):
-        return Diagnostic(f"{Path(unknown[0]).name} is none of the headers that kernels may include")
+        return Diagnostic(f"{Path(unknown[0]).name} cannot be included in a kernel")
     wanted = [library for header, library in libraries.items() if header in included]
     return runtime.prelude_with(wanted[-1]) if wanted else runtime.prelude
 

@@ -103,8 +103,8 @@ class Cores:
         self._words = _words_by_name(lexemes) if words & _CUBE_NAMES else {}
         self._otherwise: CoreKind = "AIV"
         if words & _MATMUL_NAMES:
-            author_s = lexemes if source is None else tokens(source)
-            self._otherwise = "AIC" if any(token.text == "ASCENDC_CUBE_ONLY" for token in author_s) else "MIX"
+            written = lexemes if source is None else tokens(source)
+            self._otherwise = "AIC" if any(token.text == "ASCENDC_CUBE_ONLY" for token in written) else "MIX"
         self._defined = _kinds_in_definitions(lexemes) if "__global__" in words else {}
 
     def of(self, callee: Sequence[Token]) -> CoreKind:

@@ -120,8 +120,8 @@ class _Reader:
         self._left -= len(row)
         if self._left < 0:
             raise _Unreadable(_ENDLESS)
-        begin, expected = self._next
-        if begin != file or not 0 <= self.line - expected <= _GAP:
+        previous, expected = self._next
+        if previous != file or not 0 <= self.line - expected <= _GAP:
             self.rows.append(f'# {self.line} "{file}"')
         else:
             self.rows += [""] * (self.line - expected)

@@ -112,7 +112,7 @@ class ModuleInstance:
         module, arguments = self._bound([_copy(tensor, torch.float64) for tensor in inputs], torch.float64)
         for layer in module.modules():
             if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.running_mean is not None:
-                layer.register_forward_pre_hook(_observe)
+                layer.register_forward_pre_hook(_take_statistics)
         with (
             torch.no_grad(),
             OnHost(),
@@ -344,7 +344,7 @@ class ModuleInstance:
             yield
 
 
-def _observe(layer: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
+def _take_statistics(layer: torch.nn.Module, arguments: tuple[torch.Tensor, ...]) -> None:
     """Give a batch norm the mean and the variance of its argument."""
     dimensions = [d for d in range(arguments[0].dim()) if d != 1]
     layer.running_var, layer.running_mean = torch.var_mean(arguments[0], dimensions, correction=0)

@@ -278,7 +278,7 @@ def _settled(instance: Instance, values: tuple[Array, ...], rows: Rows | None) -
         settled[position] = _without_stress(values[position], rows)
     found = instance.statistics([to_torch(array) for array in settled])
     settled[: len(values)] = values
-    for mean, variance in _pairs(instance.signature):
+    for mean, variance in _means_and_variances(instance.signature):
         means, variances = (np.asarray(found[place]) for place in (mean, variance))
         spread = np.sqrt(variances)
         means = means + NEAR_MEAN * spread * values[mean]
@@ -289,7 +289,7 @@ def _settled(instance: Instance, values: tuple[Array, ...], rows: Rows | None) -
     return tuple(settled)
 
 
-def _pairs(signature: Signature) -> list[tuple[int, int]]:
+def _means_and_variances(signature: Signature) -> list[tuple[int, int]]:
     """Return the positions of the running mean and variance of each batch norm."""
     places = {spec.name: place for place, spec in enumerate(signature.inputs)}
     means = (name for name in places if name.endswith("running_mean"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from tree_sitter import Node
 
@@ -30,7 +30,7 @@ from kernel_gym.verifier.screening.source import (
 
 _GNU_ATTRIBUTE = ("__attribute__", "__attribute")
 _OPENING = {")": "(", "]": "["}
-_ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "=", "class", "struct"})
+_ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "="})
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
 _RESERVED, _PREDEFINED = re.compile("__|_[A-Z]"), re.compile("__[A-Z0-9_]+__")
@@ -191,15 +191,19 @@ def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
 
 def _specialisations(book: RuleBook, source: Source) -> Iterator[Finding]:
     """Find classes that take the place of the library's: functions that are not counted would call theirs."""
-    listed, words = book.lists.get("library_templates", frozenset()), source.expanded
-    for start in (place for place, token in enumerate(words, 1) if token.text in ("class", "struct")):
-        depth = 0
-        for here, after in zip(islice(words, start, None), islice(words, start + 1, None), strict=False):
-            depth += (here.text in _OPENING.values()) - (here.text in _OPENING)
-            if depth < 0 or (depth == 0 and here.text in _ENDS_OF_A_CLASS_NAME):
-                break
-            if depth == 0 and here.text in listed and after.text == "<":
-                yield book.finding("reserved-definition", here.line, here.text)
+    listed = book.lists.get("library_templates", frozenset())
+    within = [False]  # for each open bracket: whether the name of a class is being read
+    for here, after in pairwise(source.expanded):
+        if here.text in ("class", "struct"):
+            within[-1] = True
+        elif here.text in _OPENING.values():
+            within.append(False)
+        elif here.text in _OPENING and len(within) > 1:
+            within.pop()
+        elif here.text in _OPENING or here.text in _ENDS_OF_A_CLASS_NAME:
+            within[-1] = False
+        elif within[-1] and here.text in listed and after.text == "<":
+            yield book.finding("reserved-definition", here.line, here.text)
 
 
 def _is_reserved(book: RuleBook, name: str) -> bool:

@@ -281,6 +281,7 @@ NESTED = {
     "prototypes in conditions": lambda n: "int f() { if (int f(); 1);" + "else if (int f(); 1);" * n + "}",
     "launch bounds": lambda n: "__launch_bounds__(" * 5 * n,
     "methods in methods": lambda n: "struct { __aicore__ void f() {" * (n // 2) + "} };" * (n // 2),
+    "names of classes": lambda n: "class (" * n,
     "casts": lambda n: "void f() { g(" + "(char *)" * n + "a); }",
 }
 
