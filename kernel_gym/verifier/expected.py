@@ -203,15 +203,35 @@ def telling(expected: Expected, batch: int, apart: bool = True) -> float:
     `ROW_TOLD` times the share of rows that differ at all. With `apart` these are rows without stress. It is 1 for
     outputs that have other rows.
     """
-    truth = expected.truth
-    if truth.dtype.kind != "f" or batch < 2 or truth.shape[:1] != (batch,) or not truth.size:
+    if not _has_rows(expected, batch):
         return 1.0
-    height = np.size(expected.scale) if np.ndim(expected.scale) else batch
+    height = _height(expected, batch)
+    return _told(expected, batch, kinds(expected, height)[0] if apart else np.ones(height, bool))
+
+
+def telling_of_stress(expected: Expected, batch: int) -> float:
+    """Return how much of the stressed rows of an output depends on the arguments, as `telling` does of the others."""
+    if not _has_rows(expected, batch):
+        return 1.0
+    return min((_told(expected, batch, rows) for rows in kinds(expected, _height(expected, batch))[1:]), default=1.0)
+
+
+def _has_rows(expected: Expected, batch: int) -> bool:
+    truth = expected.truth
+    return truth.dtype.kind == "f" and batch >= 2 and truth.shape[:1] == (batch,) and truth.size > 0
+
+
+def _height(expected: Expected, batch: int) -> int:
+    return np.size(expected.scale) if np.ndim(expected.scale) else batch
+
+
+def _told(expected: Expected, batch: int, chosen: Bools) -> float:
+    """Return which share of the elements of the chosen rows differs from those of the next such row."""
+    truth, height = expected.truth, chosen.size
     matrix = as_rows(truth, height)
     # By an odd step, because every other element of a transposed convolution may be the bias.
     matrix = matrix[:, :: max(1, min(matrix.shape[1] // 2, truth.size // TOLD) - 1 | 1)]
     rtol, scale = (np.broadcast_to(np.ravel(each), height)[:, None] for each in (expected.rtol, expected.scale))
-    chosen = _most_frequent(scale) if apart else np.ones(height, bool)
     rows, following = _pairs(chosen.reshape(batch, -1))
     if not rows.size:
         return 1.0
@@ -223,10 +243,14 @@ def telling(expected: Expected, batch: int, apart: bool = True) -> float:
     return min(1.0 - float(near.mean()), told * (1.0 - float(near.all(axis=1).mean())))
 
 
-def _most_frequent(scale: Array) -> Bools:
-    """Return which rows have the scale that most rows have: rows of one kind share it."""
-    values, counts = np.unique(scale, return_counts=True)
-    return np.asarray(scale.ravel() == values[np.argmax(counts)])
+def kinds(expected: Expected, height: int) -> list[Bools]:
+    """Return which of so many rows are of each kind, the most frequent first: rows of one kind share their scale.
+
+    Severe rows are left out if they have a wide tolerance.
+    """
+    scale, base = (np.broadcast_to(np.ravel(each), height) for each in (expected.scale, expected.base))
+    scales, counts = np.unique(scale[base < LOOSE], return_counts=True)
+    return [np.asarray((scale == scales[i]) & (base < LOOSE)) for i in np.argsort(-counts, kind="stable")]
 
 
 def _pairs(chosen: Bools) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

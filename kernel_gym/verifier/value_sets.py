@@ -30,6 +30,7 @@ from kernel_gym.verifier.expected import (
     is_finite,
     sharpened,
     telling,
+    telling_of_stress,
     with_noise_at_most,
     wrong_elements,
 )
@@ -117,12 +118,23 @@ class References:
 def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile: Meanwhile | None = None) -> ValueSet:
     """Draw a value set, as severe as possible while the reference's own precision can decide it.
 
+    At the timing sizes stress is also so mild that the outputs of stressed rows depend on these.
+
     `meanwhile` is called with the inputs before the expected outputs are computed; the last call has those of the set.
     """
+    saturated: ValueSet | None = None
     for rung in range(RUNGS[kind]):
         drawn = _draw_set(task, case, kind, rung, seeds, slot, meanwhile)
         if _is_clear(drawn):
-            return _more_telling(task, drawn, seeds, slot, meanwhile) if kind in TIMED else drawn
+            if kind in TIMED:
+                drawn = _more_telling(task, drawn, seeds, slot, meanwhile)
+            if kind != "mixed" or _stress_tells(task, drawn):
+                return drawn
+            saturated = saturated or drawn
+    if saturated is not None:
+        if meanwhile is not None:
+            meanwhile(saturated.values)
+        return saturated
     if kind in ("normal", "mixed") and all(output.undefined <= UNDEFINED for output in drawn.expected):
         return _less_noisy(task, drawn, seeds, slot, meanwhile) if kind in TIMED else drawn
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
@@ -214,10 +226,24 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
 def _telling(task: Task, values: ValueSet) -> float:
     if values.blunt:
         return 0.0
-    position = stressed_input(task.instance(values.case).signature)
-    batch = 0 if position is None or not values.values[position].ndim else len(values.values[position])
     apart = independent_dimensions(task) > 0  # otherwise stress values may hide the rows beside them
-    return min((telling(output, batch, apart) for output in values.expected), default=1.0)
+    return min((telling(output, _batch(task, values), apart) for output in values.expected), default=1.0)
+
+
+def _stress_tells(task: Task, values: ValueSet) -> bool:
+    """Return whether the outputs of stressed rows depend on these.
+
+    Where spikes saturate them, a kernel that recognises such rows by a few elements could leave them out.
+    """
+    if not independent_dimensions(task):
+        return True
+    shares = (telling_of_stress(output, _batch(task, values)) for output in values.expected)
+    return min(shares, default=1.0) >= TELLING
+
+
+def _batch(task: Task, values: ValueSet) -> int:
+    position = stressed_input(task.instance(values.case).signature)
+    return 0 if position is None or not values.values[position].ndim else len(values.values[position])
 
 
 def _hides_precision(instance: Instance) -> bool:

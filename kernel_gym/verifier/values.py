@@ -42,7 +42,7 @@ RUNGS: dict[Kind, int] = {
     "integers": 2,
     "stress": len(SPIKES["stress"]),
     "structured": 2,
-    "mixed": len(SPIKES["mixed"]) + 1,  # the last one has severe rows, but no stressed ones
+    "mixed": len(SPIKES["mixed"]) + 1,  # the last one has no stressed rows
     "ordinary": 1,
 }
 #: Standard deviation of the logarithm of a row's factor at the timing sizes, of which three count at most, and largest
@@ -98,7 +98,8 @@ def draw_mixed(
     """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed.
 
     Without `stress` it is of the kind `ordinary`, and no rows are returned. `independent` leading dimensions count rows
-    that do not depend on each other; with none of them no row is severe.
+    that do not depend on each other; with none of them no row is severe. On milder rungs none is where rows are few:
+    milder stress may be due to results that are saturated, which those of a severe row would be as well.
     """
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
@@ -117,7 +118,7 @@ def draw_mixed(
         rows = replace(rows, stressed=np.zeros_like(rows.stressed))
     else:
         _redraw(values[position], rows.stressed, spec, "mixed", rung, rng)
-    if independent >= len(rows.shape) and spec.numel:
+    if independent >= len(rows.shape) and spec.numel and (rung == 0 or prod(spec.shape[:independent]) >= SEVERE):
         rows = _with_severe(rows, spec.shape, independent, rng)
     if rows.severe is not None:
         _redraw(values[position], rows.severe, spec, "stress", SEVERE_RUNG, rng)
