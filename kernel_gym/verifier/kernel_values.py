@@ -23,7 +23,7 @@ from kernel_gym.verifier.values import Array, Kind
 
 SMOKE: tuple[Kind, ...] = ("normal",)
 PUBLIC: tuple[Kind, ...] = ("normal", "stress")
-HIDDEN: tuple[Kind, ...] = ("normal", "normal", "integers", "stress", "structured")
+HIDDEN: tuple[Kind, ...] = ("normal", "quiet", "integers", "stress", "structured")
 #: Most sets that wait for the device, and most bytes of their tensors together.
 AHEAD, AHEAD_BYTES = 32, 32 << 20
 

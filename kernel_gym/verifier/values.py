@@ -1,10 +1,10 @@
 """Random values on which kernels are checked.
 
-There are four kinds, each against another way of passing without being correct: `normal` (random scale and offset per
-tensor), `integers` (small and exact, so that the results of linear functions must be exact), `stress` (large
-magnitudes, ties, spikes, and infinities where the reference is defined on them) and `structured` (all rows differ, so
-that swapped rows and transpositions show). Each kind has rungs from severe to tame; the reference decides which rung is
-used.
+There are five kinds, each against another way of passing without being correct: `normal` (random scale and offset per
+tensor), `quiet` (normal values, but a slice of zeros and a faint one, where the epsilon of a norm shows), `integers`
+(small and exact, so that the results of linear functions must be exact), `stress` (large magnitudes, ties, spikes, and
+infinities where the reference is defined on them) and `structured` (all rows differ, so that swapped rows and
+transpositions show). Each kind has rungs from severe to tame; the reference decides which rung is used.
 
 The kind `mixed` is for the timing sizes: normal values, and milder stress values in a random quarter of the rows of the
 first argument. These are large enough for an exponential to overflow and small enough for the tolerance to show every
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.tasks.specs import InputSpec, Signature
 
-Kind: TypeAlias = Literal["normal", "integers", "stress", "structured", "mixed", "ordinary"]
+Kind: TypeAlias = Literal["normal", "quiet", "integers", "stress", "structured", "mixed", "ordinary"]
 Array: TypeAlias = NDArray[Any]
 Doubles: TypeAlias = NDArray[np.float64]
 
@@ -39,6 +39,7 @@ SPIKES: dict[Kind, tuple[float, ...]] = {"stress": (2e5, 2e5, 2e5, 40.0, 8.0), "
 #: Number of rungs of each kind, severe to tame.
 RUNGS: dict[Kind, int] = {
     "normal": 2,
+    "quiet": 2,  # the second one has no zeros
     "integers": 2,
     "stress": len(SPIKES["stress"]),
     "structured": 2,
@@ -59,6 +60,8 @@ INPUTS_PER_OUTPUT, HIGHEST = 64, 4096.0
 RARER, SMALLEST, SMALL = 16, -24.0, -14.0
 #: Least distance of values at the timing sizes from the edges of the unit interval.
 EDGE = 2.0**-12
+#: Factor of a faint slice: its variance is about the epsilon of common norms.
+FAINT = 2.0**-8
 #: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
 NEIGHBOUR, NEARLY = 32, 3.0
 #: Values of a pool, and of each piece of it that goes into a large argument.
@@ -86,10 +89,29 @@ def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) 
     """Draw one value set: an array for every input of `signature`."""
     if kind in ("mixed", "ordinary"):
         return draw_mixed(signature, rung, rng, stress=kind == "mixed")[0]
+    if kind == "quiet":
+        return _quiet(signature, rung, rng)
     return tuple(
         np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.inputs
     )
+
+
+def _quiet(signature: Signature, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
+    """Draw normal values, and make one leading slice of each argument zero, and another one faint.
+
+    Arguments that have as many slices share the places. Where these are fewer than three, the values stay as they are.
+    Nothing is zero for a module that sorts, because equal elements have no order.
+    """
+    values, places = draw(signature, "normal", 0, rng), rng.random(2)
+    for array, spec in zip(values, signature.inputs, strict=True):
+        slices = len(array) if array.ndim and _is_float_argument(spec) and spec.domain.kind == "real" else 0
+        if slices >= 3 and not spec.domain.factors:
+            zero = int(places[0] * slices)
+            if rung == 0 and not signature.unordered:
+                array[zero] = 0.0
+            array[(zero + 1 + int(places[1] * (slices - 1))) % slices] *= FAINT
+    return values
 
 
 def draw_mixed(

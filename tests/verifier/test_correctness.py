@@ -383,6 +383,44 @@ def test_expectation_of_positive_domains(make_task):
         assert np.isfinite(expect(task.instance(task.public), values)[0].truth).all()
 
 
+@pytest.mark.parametrize(
+    ("norm", "lazy"),
+    [
+        (
+            "torch.nn.functional.layer_norm(x, x.shape[1:])",
+            lambda x: (x - x.mean(1, keepdims=True)) / x.std(1)[:, None],
+        ),
+        ("x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6)", lambda x: x / np.sqrt((x * x).mean(1))[:, None]),
+        (
+            "torch.nn.functional.layer_norm(x, x.shape[1:])",
+            lambda x: (x - x.mean(1, keepdims=True)) / (x.std(1)[:, None] + 1e-5),
+        ),
+        ("torch.nn.functional.normalize(x)", lambda x: x / np.sqrt((x * x).sum(1))[:, None]),
+    ],
+    ids=["layer_norm", "rms_norm", "another epsilon", "normalize"],
+)
+def test_a_norm_without_its_epsilon_is_wrong_for_every_kernel(make_task, norm, lazy):
+    task = make_task(norm)
+    for slot in range(8):
+        values = make(task, task.public, "quiet", SEEDS, f"s {slot}")
+        assert (values.kind, values.rung) == ("quiet", 0)
+        with np.errstate(invalid="ignore"):
+            outputs = (np.asarray(lazy(values.values[0])),)
+        assert compare(outputs, values.expected, POISON) is not None
+        native = evaluate(task.instance(task.public), values.values)[0].astype(np.float32)
+        assert compare((native,), values.expected, POISON) is None
+
+
+def test_slices_are_not_zero_where_the_reference_is_not_finite_there(make_task):
+    for expression, rung in {"x / x.norm(dim=1, keepdim=True)": 1, "torch.topk(x, 3, dim=-1)[1]": 0}.items():
+        task = make_task(expression)
+        values = make(task, task.public, "quiet", SEEDS, "s")
+        largest = np.abs(values.values[0]).max(axis=1)
+        assert (values.kind, values.rung) == ("quiet", rung)
+        assert np.count_nonzero(largest) == len(largest)
+        assert np.count_nonzero(largest < 0.1) == 1
+
+
 def test_the_same_warning_of_several_runs_is_reported_once():
     warnings = (
         "DATA_CACHE line 12: cores 1 and 2 write the same cache line (3 times)",

@@ -63,7 +63,7 @@ private:
     __aicore__ inline void Normalise(uint32_t row, float mean, float variance)
     {
         AscendC::LocalTensor<float> root = scratch.Get<float>();
-        AscendC::Duplicate(root, variance + 1.0e-5f, 8);
+        AscendC::Duplicate(root, variance + 1.0e-5f, 8);  // @epsilon
         AscendC::Sqrt(root, root, 8);
         float scale = 1.0f / root.GetValue(0);
         for (uint32_t at = 0; at < t.length; at += kTile) {
