@@ -206,14 +206,18 @@ def telling(expected: Expected, batch: int, apart: bool = True) -> float:
     if not _has_rows(expected, batch):
         return 1.0
     height = _height(expected, batch)
-    return _told(expected, batch, kinds(expected, height)[0] if apart else np.ones(height, bool))
+    return min(_told(expected, batch, kinds(expected, height)[0] if apart else np.ones(height, bool)))
 
 
 def telling_of_stress(expected: Expected, batch: int) -> float:
-    """Return how much of the stressed rows of an output depends on the arguments, as `telling` does of the others."""
+    """Return how many of the stressed rows of an output depend on the arguments, as `telling` does of the others.
+
+    These may differ in a few elements only, as those of a softmax do.
+    """
     if not _has_rows(expected, batch):
         return 1.0
-    return min((_told(expected, batch, rows) for rows in kinds(expected, _height(expected, batch))[1:]), default=1.0)
+    stressed = kinds(expected, _height(expected, batch))[1:]
+    return min((_told(expected, batch, rows)[1] for rows in stressed), default=1.0)
 
 
 def _has_rows(expected: Expected, batch: int) -> bool:
@@ -225,8 +229,9 @@ def _height(expected: Expected, batch: int) -> int:
     return np.size(expected.scale) if np.ndim(expected.scale) else batch
 
 
-def _told(expected: Expected, batch: int, chosen: Bools) -> float:
-    """Return which share of the elements of the chosen rows differs from those of the next such row."""
+def _told(expected: Expected, batch: int, chosen: Bools) -> tuple[float, float]:
+    """Return which share of the elements of the chosen rows differs from those of the next such row, and what the rows
+    that differ tell."""
     truth, height = expected.truth, chosen.size
     matrix = as_rows(truth, height)
     # By an odd step, because every other element of a transposed convolution may be the bias.
@@ -234,13 +239,13 @@ def _told(expected: Expected, batch: int, chosen: Bools) -> float:
     rtol, scale = (np.broadcast_to(np.ravel(each), height)[:, None] for each in (expected.rtol, expected.scale))
     rows, following = _pairs(chosen.reshape(batch, -1))
     if not rows.size:
-        return 1.0
+        return 1.0, 1.0
     step = -(-rows.size // TOLD)
     rows, following = rows[::step], following[::step]
     with np.errstate(invalid="ignore"):
         near = np.abs(matrix[rows] - matrix[following]) <= rtol[rows] * (np.abs(matrix[rows]) + scale[rows])
     told = ROW_TOLD if near.shape[1] >= WIDE else SHORT_ROW_TOLD
-    return min(1.0 - float(near.mean()), told * (1.0 - float(near.all(axis=1).mean())))
+    return 1.0 - float(near.mean()), told * (1.0 - float(near.all(axis=1).mean()))
 
 
 def kinds(expected: Expected, height: int) -> list[Bools]:
