@@ -16,7 +16,7 @@ HARDWARE = ROOT / "tests" / "hardware" / "ascend_sim"
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 #: What is inside stays inside: namespaces of ours, and what classes keep to themselves.
-_INNER = re.compile(r"namespace (?:detail|asc) \{.*?\n\}  // namespace (?:detail|asc)|\nprivate:\n.*?\n\};", re.DOTALL)
+_INNER = re.compile(r"namespace (?:\w*detail|asc) \{.*?\n\}  // namespace |\nprivate:\n.*?\n\};", re.DOTALL)
 _DECLARED = re.compile(
     r"(?:ASC_INLINE|inline|class|struct|enum class|enum|using)\s[^;{}()=]*?\b([A-Za-z]\w*)\s*(?=[({:=;]|$)"
 )

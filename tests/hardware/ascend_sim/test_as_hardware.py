@@ -136,6 +136,23 @@ def test_a_pointer_into_global_memory_is_followed_at_the_price_of_a_scalar_acces
     assert raw.latency_us == pytest.approx(by_tensor.latency_us, rel=0.1)
 
 
+def test_values_that_are_read_before_one_of_them_is_written_may_lie_in_many_pages(device: AscendSim) -> None:
+    n = 1 << 18
+    body = """
+    __gm__ float *from = (__gm__ float *)x0, *to = (__gm__ float *)z0;
+    for (uint32_t i = 0; i < 1 << 18; i += 512) to[i] = 1.0f;
+    for (uint32_t i = 0; i < 1 << 18; i += 512) {
+        __gm__ float *p = to + i, *q = from + i;
+        const float a = *p, b = *q;
+        *p = a + b;
+    }
+    """
+    x = np.arange(n, dtype=np.float32)
+    result = Compiled(device, source(body, 1))([x], [((n,), "float32")])
+    assert result.status == "ok", result.fault
+    assert np.array_equal(result.outputs[0][::512], x[::512] + 1)
+
+
 @pytest.mark.parametrize(
     ("access", "broken"),
     [

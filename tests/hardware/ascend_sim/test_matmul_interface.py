@@ -182,3 +182,12 @@ def test_a_product_that_is_not_waited_for_may_still_be_running(device: AscendSim
     assert fault.rule == "GM_SYNC"
     assert "M may still be writing it" in fault.message
     assert multiply(device, late, (16, 16, 16), cores=1).status == "ok"
+
+
+@pytest.mark.parametrize(
+    "body", ["mm.Iterate(); mm.Iterate(true); mm.GetTensorC(mine);", "mm.IterateBatch(cGm, 1, 1, false, 0, 0, 1024);"]
+)
+def test_what_the_simulator_does_not_do_is_a_fault(device: AscendSim, body: str) -> None:
+    fault = multiply(device, body, (16, 16, 16), cores=1).fault
+    assert fault is not None
+    assert fault.rule == "MISUSE"

@@ -8,7 +8,7 @@ namespace AscendC {
 template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, asc::Repeat repeatTimes,
                                         const BrcbRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Brcb", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
+    asc_walk walk = asc_detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = repeatTimes;
     asc_brcb(asc::dtype<T>, dst.where(), src.where(), walk, at.line);
 }
@@ -33,7 +33,8 @@ template <class T>
 ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                        uint32_t srcBaseAddr, uint32_t count, At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0, detail::count(count), at.line);
+    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0, asc_detail::count(count),
+               at.line);
 }
 template <class T, class Mask>
 ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
@@ -41,13 +42,13 @@ ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, con
                        At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0,
-               detail::masked<true>(mask, repeatTimes, detail::strides(1, dstRepStride)), at.line);
+               asc_detail::masked<true>(mask, repeatTimes, asc_detail::strides(1, dstRepStride)), at.line);
 }
 // Gathers whole blocks of 32 bytes, eight a repeat.
 template <class T>
 ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                         asc::Repeat repeatTimes, const GatherRepeatParams &params, At at = ASC_HERE) {
-    asc_walk walk = detail::strides(params.dstBlkStride, params.dstRepStride);
+    asc_walk walk = asc_detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = repeatTimes;
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), 0, 1, walk, at.line);
 }
@@ -61,21 +62,21 @@ struct GatherMaskParams {
         : src0BlockStride(block), repeatTimes(repeat), src0RepeatStride(src0_repeat), src1RepeatStride(src1_repeat) {}
 };
 
-namespace detail {
+namespace asc_detail {
 ASC_INLINE asc_walk gather_strides(const GatherMaskParams &p) {
     asc_walk walk = strides(1, 8, p.src0BlockStride, p.src0RepeatStride);
     walk.src1_repeat = p.src1RepeatStride;
     walk.repeat = p.repeatTimes;
     return walk;
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // Keeps the elements whose bit is set in a fixed pattern (1 to 7) or in a tensor; rsvdCnt is their number.
 template <class T>
 ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, uint8_t src1Pattern, bool reduceMode,
                            uint32_t mask, const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
     asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), asc_local{0, 0, ASC_UB}, src1Pattern, reduceMode, mask,
-                    detail::gather_strides(params), at.line);
+                    asc_detail::gather_strides(params), at.line);
     rsvdCnt = asc_gather_mask_count(at.line);
 }
 template <class T, class U>
@@ -85,7 +86,7 @@ ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0
     static_assert(sizeof(T) == sizeof(U) && std::is_unsigned_v<U>,
                   "GatherMask takes its pattern as unsigned integers of the data's width");
     asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), src1Pattern.where(), 0, reduceMode, mask,
-                    detail::gather_strides(params), at.line);
+                    asc_detail::gather_strides(params), at.line);
     rsvdCnt = asc_gather_mask_count(at.line);
 }
 

@@ -4,7 +4,7 @@
 
 namespace AscendC {
 
-namespace detail {
+namespace asc_detail {
 template <class D, class S> constexpr bool castable = false;
 #define ASC_CAST(S, D) template <> inline constexpr bool castable<D, S> = true;
 // clang-format off
@@ -15,24 +15,24 @@ ASC_CAST(half, int8_t) ASC_CAST(half, uint8_t) ASC_CAST(int16_t, half) ASC_CAST(
 ASC_CAST(int32_t, int64_t) ASC_CAST(int64_t, int32_t) ASC_CAST(int32_t, half) ASC_CAST(int4b_t, half) ASC_CAST(half, int4b_t)
 // clang-format on
 #undef ASC_CAST
-}  // namespace detail
+}  // namespace asc_detail
 
 #define ASC_CASTABLE                                                                                                   \
-    static_assert(detail::castable<D, S>, "Cast has no such pair of types on Atlas A2; go through float or half")
+    static_assert(asc_detail::castable<D, S>, "Cast has no such pair of types on Atlas A2; go through float or half")
 
 template <class D, class S>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint32_t calCount,
                      At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
-             detail::count(calCount), at.line);
+             asc_detail::count(calCount), at.line);
 }
 template <class D, class S, bool isSetMask = true>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask,
                      asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
-             detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+             asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 template <class D, class S, bool isSetMask = true>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round,
@@ -40,7 +40,7 @@ ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const
                      At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
-             detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+             asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 #undef ASC_CASTABLE
 
@@ -73,14 +73,14 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
                         uint32_t calCount, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
-                detail::count(calCount), at.line);
+                asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
                         const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
-                detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+                asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 
 #define ASC_COMPARE_SCALAR(name)                                                                                       \
@@ -89,7 +89,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
                          uint32_t calCount, At at = ASC_HERE) {                                                        \
         ASC_COMPARABLE(#name, T);                                                                                      \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
-                    asc::bits(src1Scalar), 1, detail::count(calCount), at.line);                                       \
+                    asc::bits(src1Scalar), 1, asc_detail::count(calCount), at.line);                                   \
     }                                                                                                                  \
     template <class T, class U, bool isSetMask = true, class Mask>                                                     \
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
@@ -97,8 +97,8 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
                          At at = ASC_HERE) {                                                                           \
         ASC_COMPARABLE(#name, T);                                                                                      \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
-                    asc::bits(src1Scalar), 1, detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)),   \
-                    at.line);                                                                                          \
+                    asc::bits(src1Scalar), 1,                                                                          \
+                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);           \
     }
 ASC_COMPARE_SCALAR(CompareScalar)
 ASC_COMPARE_SCALAR(Compares)
@@ -116,14 +116,14 @@ ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask,
                        const LocalTensor<T> &src1, SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(),
-               0, detail::count(calCount), at.line);
+               0, asc_detail::count(calCount), at.line);
 }
 template <class T, class U>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
                        SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(),
-               asc::bits(src1), detail::count(calCount), at.line);
+               asc::bits(src1), asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
@@ -131,7 +131,7 @@ ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask,
                        const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(),
-               0, detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+               0, asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
@@ -139,7 +139,7 @@ ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask,
                        At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(),
-               asc::bits(src1), detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+               asc::bits(src1), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 #undef ASC_SELECTABLE
 

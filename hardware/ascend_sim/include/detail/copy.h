@@ -50,7 +50,7 @@ struct Nd2NzParams {
           dstNzNStride(n_stride), dstNzMatrixStride(nz) {}
 };
 
-namespace detail {
+namespace asc_detail {
 ASC_INLINE asc_burst whole(uint64_t bytes) { return {1, static_cast<uint32_t>(bytes), 0, 0}; }
 ASC_INLINE asc_burst blocks(const DataCopyParams &p) {
     return {p.blockCount, p.blockLen * 32u, p.srcStride * 32u, p.dstStride * 32u};
@@ -64,32 +64,32 @@ template <class P> ASC_INLINE asc_burst bytes_out(const P &p) {
     static_assert(asc::one_of<P, DataCopyParams, DataCopyExtParams>, "takes the parameters of DataCopyPad");
     return {p.blockCount, p.blockLen, p.srcStride * 32ull, p.dstStride};
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint32_t count,
                                             At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0, 0,
+    asc_copy_in(dst.where(), src.where(), asc_detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0, 0,
                 at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
                                             At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, at.line);
+    asc_copy_out(dst.where(), src.where(), asc_detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
                                             At at = ASC_HERE) {
-    asc_copy_local(dst.where(), src.where(), detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, at.line);
+    asc_copy_local(dst.where(), src.where(), asc_detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                                             const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::blocks(p), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
+    asc_copy_in(dst.where(), src.where(), asc_detail::blocks(p), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                                             const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), detail::blocks(p), asc::moved<T>, 0, at.line);
+    asc_copy_out(dst.where(), src.where(), asc_detail::blocks(p), asc::moved<T>, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                             const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_local(dst.where(), src.where(), detail::blocks(p), asc::moved<T>, at.line);
+    asc_copy_local(dst.where(), src.where(), asc_detail::blocks(p), asc::moved<T>, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const Nd2NzParams &p,
                                             At at = ASC_HERE) {
@@ -101,22 +101,22 @@ template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const Glo
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyExtParams &p,
                             const DataCopyPadExtParams<T> &pad, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
+    asc_copy_in(dst.where(), src.where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
                 pad.rightPadding, asc::bits(pad.paddingValue), at.line);
 }
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p,
                             const DataCopyPadParams &pad, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
+    asc_copy_in(dst.where(), src.where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
                 pad.rightPadding, pad.paddingValue, at.line);
 }
 template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                                                const DataCopyExtParams &p, At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), detail::bytes_out(p), asc::moved<T>, 1, at.line);
+    asc_copy_out(dst.where(), src.where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                                                const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), detail::bytes_out(p), asc::moved<T>, 1, at.line);
+    asc_copy_out(dst.where(), src.where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 
 template <class T> ASC_INLINE void SetPadValue(T value, At at = ASC_HERE) {

@@ -164,7 +164,7 @@ ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const 
 }
 #undef ASC_MULTIPLIES
 
-namespace detail {
+namespace asc_detail {
 constexpr uint32_t quant_kind(QuantMode_t mode) {
     return mode == VDEQF16 || mode == VQF322B8_PRE || mode == VREQ8 ? 2 : mode >= DEQF16 ? 1 : 0;
 }
@@ -174,7 +174,7 @@ template <class D, class S> constexpr bool fixes =
     (std::is_same_v<S, int32_t> && asc::one_of<D, half, int8_t, uint8_t>);
 #define ASC_FIXES(D, S)                                                                                                \
     static_assert(                                                                                                     \
-        detail::fixes<D, S>,                                                                                           \
+        asc_detail::fixes<D, S>,                                                                                       \
         "Fixpipe keeps the type, takes float to half, bfloat16_t, int8_t or uint8_t, and int32_t to half, int8_t or uint8_t")
 
 ASC_INLINE asc_fix_shape fix_shape(const FixpipeParamsV220 &p, bool nz) {
@@ -200,30 +200,30 @@ ASC_INLINE asc_fix_shape fix_shape(const DataCopyCO12DstParams &p) {
             1};
 }
 constexpr asc_local no_scales{0, 0, ASC_FB};
-}  // namespace detail
+}  // namespace asc_detail
 
 // Copies L0C to global memory (or, in fractals, to A1). The types determine the conversion, quantPre the scale.
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
                         At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>,
-                detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
+    asc_fixpipe(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+                asc_detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
                         const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
     asc_fixpipe(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>,
-                detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
+                asc_detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
 ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
                         At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
-    asc_fixpipe_local(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>,
-                      detail::fix_shape(p, true), p.deqScalar, at.line);
+    asc_fixpipe_local(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+                      asc_detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
 ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
@@ -231,28 +231,28 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
     asc_fixpipe_local(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>,
-                      detail::fix_shape(p, true), p.deqScalar, at.line);
+                      asc_detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 
 // The same as a copy, with the parameters in registers.
 template <class D, class S> ASC_INLINE void DataCopy(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
                                                      const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p), 0,
-                at.line);
+    asc_fixpipe(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>, asc_detail::fix_shape(p),
+                0, at.line);
 }
 template <class D, class S> ASC_INLINE void DataCopy(const LocalTensor<D> &dst, const LocalTensor<S> &src,
                                                      const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe_local(dst.where(), src.where(), detail::no_scales, asc::dtype<D>, asc::dtype<S>, detail::fix_shape(p),
-                      0, at.line);
+    asc_fixpipe_local(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+                      asc_detail::fix_shape(p), 0, at.line);
 }
 #undef ASC_FIXES
 ASC_INLINE void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride, At at = ASC_HERE) {
-    asc_fix_registers(1, 0, ndNum, srcNdStride, dstNdStride, detail::no_scales, at.line);
+    asc_fix_registers(1, 0, ndNum, srcNdStride, dstNdStride, asc_detail::no_scales, at.line);
 }
 ASC_INLINE void SetFixpipePreQuantFlag(uint64_t config, At at = ASC_HERE) {
-    asc_fix_registers(0, config, 0, 0, 0, detail::no_scales, at.line);
+    asc_fix_registers(0, config, 0, 0, 0, asc_detail::no_scales, at.line);
 }
 // Sets the scale of each column, in C2PIPE2GM.
 template <class T, bool setRelu = false> ASC_INLINE void SetFixPipeConfig(const LocalTensor<T> &preData,

@@ -4,7 +4,7 @@
 
 namespace AscendC {
 
-namespace detail {
+namespace asc_detail {
 ASC_INLINE asc_local left_over() { return asc_unallocated(ASC_UB); }
 constexpr asc_local nothing{0, 0, ASC_UB};
 constexpr uint32_t REUSES_SOURCE = 1, SECOND_IS_SCALAR = 2, FIRST_IS_SCALAR = 4;
@@ -14,7 +14,7 @@ ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTenso
                         uint32_t flags, uint32_t count, At at, uint64_t scalar = 0) {
     asc_library(op, asc::dtype<T>, dst.where(), src.where(), nothing, tmp, scalar, flags, count, at.line);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // Op(dst, src, tmp, count), Op(dst, src, tmp), Op(dst, src, count), Op(dst, src).
 #define ASC_LIBRARY(name, op, ...)                                                                                     \
@@ -22,23 +22,23 @@ ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTenso
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);                           \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);                       \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, src.GetSize(), at);                      \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, src.GetSize(), at);                  \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t calCount, At at = ASC_HERE) {  \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        detail::library(op, dst, src, detail::left_over(), isReuseSource, calCount, at);                               \
+        asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, calCount, at);                       \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {                     \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        detail::library(op, dst, src, detail::left_over(), isReuseSource, src.GetSize(), at);                          \
+        asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, src.GetSize(), at);                  \
     }
 ASC_LIBRARY(Tanh, ASC_TANH, half, float)
 ASC_LIBRARY(Sigmoid, ASC_SIGMOID, half, float)
@@ -73,7 +73,7 @@ template <class T, uint8_t taylorExpandLevel, bool isReuseSource = false>
 ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
                     uint32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("Exp", T, half, float);
-    detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);
+    asc_detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);
 }
 
 // Activations: the count comes before their own parameters.
@@ -82,12 +82,12 @@ ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const 
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t dataSize, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::library(op, dst, src, sharedTmpBuffer.where(), 0, dataSize, at);                                       \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), 0, dataSize, at);                                   \
     }                                                                                                                  \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {  \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::library(op, dst, src, detail::left_over(), 0, dataSize, at);                                           \
+        asc_detail::library(op, dst, src, asc_detail::left_over(), 0, dataSize, at);                                   \
     }
 ASC_ACTIVATION(Gelu, ASC_GELU)
 ASC_ACTIVATION(FasterGelu, ASC_FASTERGELU)
@@ -97,13 +97,14 @@ ASC_ACTIVATION(FasterGeluV2, ASC_FASTERGELUV2)
 template <class T, bool isReuseSource = false>
 ASC_INLINE void Silu(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {
     ASC_TAKES("Silu", T, half, float);
-    detail::library(ASC_SILU, dst, src, detail::left_over(), isReuseSource, dataSize, at);
+    asc_detail::library(ASC_SILU, dst, src, asc_detail::left_over(), isReuseSource, dataSize, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, const T scalarValue,
                       At at = ASC_HERE) {
     ASC_TAKES("Swish", T, half, float);
-    detail::library(ASC_SWISH, dst, src, detail::left_over(), isReuseSource, dataSize, at, asc::bits(scalarValue));
+    asc_detail::library(ASC_SWISH, dst, src, asc_detail::left_over(), isReuseSource, dataSize, at,
+                        asc::bits(scalarValue));
 }
 
 // ClampMax(dst, src[, tmp], limit, count).
@@ -113,13 +114,13 @@ ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint
                          const LocalTensor<uint8_t> &sharedTmpBuffer, const T scalar, uint32_t calCount,               \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at, asc::bits(scalar));        \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at, asc::bits(scalar));    \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T scalar, uint32_t calCount,      \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::library(op, dst, src, detail::left_over(), isReuseSource, calCount, at, asc::bits(scalar));            \
+        asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, calCount, at, asc::bits(scalar));    \
     }
 ASC_CLAMP(ClampMax, ASC_CLAMPMAX)
 ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
@@ -143,8 +144,8 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          uint32_t calCount, At at = ASC_HERE) {                                                        \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(), 0, isReuseSource, \
-                    calCount, at.line);                                                                                \
+        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), asc_detail::left_over(), 0,            \
+                    isReuseSource, calCount, at.line);                                                                 \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
@@ -165,37 +166,37 @@ ASC_LIBRARY2(ReGlu, ASC_REGLU, half, float)
                           const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {          \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
         asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, sharedTmpBuffer.where(), asc::bits(scalar_),  \
-                    isReuseSource | detail::flag, calCount, at.line);                                                  \
+                    isReuseSource | asc_detail::flag, calCount, at.line);                                              \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, uint32_t calCount, At at = ASC_HERE) {   \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, detail::left_over(), asc::bits(scalar_),      \
-                    isReuseSource | detail::flag, calCount, at.line);                                                  \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, asc_detail::left_over(), asc::bits(scalar_),  \
+                    isReuseSource | asc_detail::flag, calCount, at.line);                                              \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, At at = ASC_HERE) {                      \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, detail::left_over(), asc::bits(scalar_),      \
-                    isReuseSource | detail::flag, dst.GetSize(), at.line);                                             \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, asc_detail::left_over(), asc::bits(scalar_),  \
+                    isReuseSource | asc_detail::flag, dst.GetSize(), at.line);                                         \
     }
-ASC_POWER_SCALAR(const LocalTensor<T> &src0, const T &exponent, src0.where(), detail::nothing, exponent,
+ASC_POWER_SCALAR(const LocalTensor<T> &src0, const T &exponent, src0.where(), asc_detail::nothing, exponent,
                  SECOND_IS_SCALAR)
-ASC_POWER_SCALAR(const T &base, const LocalTensor<T> &src1, detail::nothing, src1.where(), base, FIRST_IS_SCALAR)
+ASC_POWER_SCALAR(const T &base, const LocalTensor<T> &src1, asc_detail::nothing, src1.where(), base, FIRST_IS_SCALAR)
 #undef ASC_POWER_SCALAR
 
 template <class T, bool isReuseSource = false>
 ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                        const float &scalarValue, At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
-    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(),
+    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), asc_detail::left_over(),
                 asc::bits(scalarValue), isReuseSource, src0.GetSize(), at.line);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                        const float &scalarValue, uint32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
-    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), detail::left_over(),
+    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), asc_detail::left_over(),
                 asc::bits(scalarValue), isReuseSource, calCount, at.line);
 }
 

@@ -5,7 +5,7 @@
 
 namespace AscendC {
 
-namespace detail {
+namespace asc_detail {
 // Packs two numbers into one argument.
 ASC_INLINE uint64_t both(float low, float high) { return asc::bits(low) | asc::bits(high) << 32; }
 
@@ -20,17 +20,17 @@ ASC_INLINE void quantise(const LocalTensor<int8_t> &dst, const LocalTensor<T> &s
     const uint32_t rows = columns ? count / columns : 0;
     if (rows * columns != count)
         asc_misuse(asc::text("AscendQuant: calCount is no multiple of the number of scales"), at.line);
-    detail::run_tile<T>(ASC_QUANT, tile, {rows, columns, rows, columns, 1, 0}, both(scale, offset), at);
+    asc_detail::run_tile<T>(ASC_QUANT, tile, {rows, columns, rows, columns, 1, 0}, both(scale, offset), at);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // round(src * scale + offset) to int8_t.
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const float scale, const float offset,
                             const uint32_t calCount, At at = ASC_HERE) {
-    detail::quantise(dst, src, detail::nothing, detail::nothing, scale, offset, sharedTmpBuffer.where(), calCount,
-                     calCount, at);
+    asc_detail::quantise(dst, src, asc_detail::nothing, asc_detail::nothing, scale, offset, sharedTmpBuffer.where(),
+                         calCount, calCount, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
@@ -41,8 +41,8 @@ ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T>
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const float scale,
                             const float offset, const uint32_t calCount, At at = ASC_HERE) {
-    detail::quantise(dst, src, detail::nothing, detail::nothing, scale, offset, detail::left_over(), calCount, calCount,
-                     at);
+    asc_detail::quantise(dst, src, asc_detail::nothing, asc_detail::nothing, scale, offset, asc_detail::left_over(),
+                         calCount, calCount, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const float scale,
@@ -56,20 +56,20 @@ ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T>
                             const LocalTensor<T> &offsetTensor, const uint32_t scaleCount, const uint32_t offsetCount,
                             const uint32_t calCount, At at = ASC_HERE) {
     (void)offsetCount;
-    detail::quantise(dst, src, scaleTensor.where(), offsetTensor.where(), 0, 0, sharedTmpBuffer.where(), scaleCount,
-                     calCount, at);
+    asc_detail::quantise(dst, src, scaleTensor.where(), offsetTensor.where(), 0, 0, sharedTmpBuffer.where(), scaleCount,
+                         calCount, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const LocalTensor<T> &scaleTensor,
                             const T offset, const uint32_t scaleCount, const uint32_t calCount, At at = ASC_HERE) {
-    detail::quantise(dst, src, scaleTensor.where(), detail::nothing, 0, static_cast<float>(offset),
-                     sharedTmpBuffer.where(), scaleCount, calCount, at);
+    asc_detail::quantise(dst, src, scaleTensor.where(), asc_detail::nothing, 0, static_cast<float>(offset),
+                         sharedTmpBuffer.where(), scaleCount, calCount, at);
 }
 
 struct DequantParams { uint32_t m = 0, n = 0, calCount = 0; };
 
-namespace detail {
+namespace asc_detail {
 template <class D, class S>
 ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const asc_local &scales,
                            float scale, const asc_local &tmp, const DequantParams &p, At at) {
@@ -78,37 +78,38 @@ ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t>
                   "AscendDequant takes its scale as uint64_t, float or bfloat16_t");
     Tile tile(dst.where(), src.where(), tmp);
     tile.src1 = scales;
-    detail::run_tile<D>(ASC_DEQUANT, tile, {p.m, p.n, p.m, p.calCount, asc::dtype<S>, 0}, both(scale, 0), at);
+    asc_detail::run_tile<D>(ASC_DEQUANT, tile, {p.m, p.n, p.m, p.calCount, asc::dtype<S>, 0}, both(scale, 0), at);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // src * deqScale from int32_t. Rows of the result are whole blocks; the first calCount elements of each row are used.
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
                               const LocalTensor<S> &deqScale, const LocalTensor<uint8_t> &sharedTmpBuffer,
                               DequantParams params, At at = ASC_HERE) {
-    detail::dequantise<D, S>(dst, src, deqScale.where(), 0, sharedTmpBuffer.where(), params, at);
+    asc_detail::dequantise<D, S>(dst, src, deqScale.where(), 0, sharedTmpBuffer.where(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
                               const LocalTensor<S> &deqScale, DequantParams params, At at = ASC_HERE) {
-    detail::dequantise<D, S>(dst, src, deqScale.where(), 0, detail::left_over(), params, at);
+    asc_detail::dequantise<D, S>(dst, src, deqScale.where(), 0, asc_detail::left_over(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const S deqScale,
                               const LocalTensor<uint8_t> &sharedTmpBuffer, DequantParams params, At at = ASC_HERE) {
-    detail::dequantise<D, S>(dst, src, detail::nothing, static_cast<float>(deqScale), sharedTmpBuffer.where(), params,
-                             at);
+    asc_detail::dequantise<D, S>(dst, src, asc_detail::nothing, static_cast<float>(deqScale), sharedTmpBuffer.where(),
+                                 params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const S deqScale,
                               DequantParams params, At at = ASC_HERE) {
-    detail::dequantise<D, S>(dst, src, detail::nothing, static_cast<float>(deqScale), detail::left_over(), params, at);
+    asc_detail::dequantise<D, S>(dst, src, asc_detail::nothing, static_cast<float>(deqScale), asc_detail::left_over(),
+                                 params, at);
 }
 
 struct AntiQuantShapeInfo { uint32_t offsetHeight = 0, offsetWidth = 0, scaleHeight = 0, scaleWidth = 0; };
 
-namespace detail {
+namespace asc_detail {
 template <class S, class D, bool transposed>
 ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &src, const asc_local &offsets,
                              const asc_local &scales, float offset, float scale, const asc_local &tmp, uint32_t k,
@@ -119,10 +120,10 @@ ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &sr
     tile.src1 = offsets;
     tile.src2 = scales;
     const uint32_t n = k ? src.GetSize() / k : 0, rows = transposed ? n : k, columns = transposed ? k : n;
-    detail::run_tile<D>(ASC_ANTIQUANT, tile, {rows, columns, rows, columns, asc::dtype<S>, transposed},
-                        both(offset, scale), at);
+    asc_detail::run_tile<D>(ASC_ANTIQUANT, tile, {rows, columns, rows, columns, asc::dtype<S>, transposed},
+                            both(offset, scale), at);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // (src + offset) * scale of a (k, n) matrix, or (n, k) if transposed; one offset and one scale per n.
 template <class S, class D, bool isTranspose>
@@ -130,16 +131,17 @@ ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> 
                                 const LocalTensor<D> &scale, const LocalTensor<uint8_t> &sharedTmpBuffer,
                                 const uint32_t k, const AntiQuantShapeInfo &shapeInfo = {}, At at = ASC_HERE) {
     (void)shapeInfo;
-    detail::antiquantise<S, D, isTranspose>(dst, src, offset.where(), scale.where(), 0, 0, sharedTmpBuffer.where(), k,
-                                            at);
+    asc_detail::antiquantise<S, D, isTranspose>(dst, src, offset.where(), scale.where(), 0, 0, sharedTmpBuffer.where(),
+                                                k, at);
 }
 template <class S, class D, bool isTranspose>
 ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> &src, const D offset, const D scale,
                                 const LocalTensor<uint8_t> &sharedTmpBuffer, const uint32_t k,
                                 const AntiQuantShapeInfo &shapeInfo = {}, At at = ASC_HERE) {
     (void)shapeInfo;
-    detail::antiquantise<S, D, isTranspose>(dst, src, detail::nothing, detail::nothing, static_cast<float>(offset),
-                                            static_cast<float>(scale), sharedTmpBuffer.where(), k, at);
+    asc_detail::antiquantise<S, D, isTranspose>(dst, src, asc_detail::nothing, asc_detail::nothing,
+                                                static_cast<float>(offset), static_cast<float>(scale),
+                                                sharedTmpBuffer.where(), k, at);
 }
 
 }  // namespace AscendC

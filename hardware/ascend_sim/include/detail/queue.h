@@ -4,7 +4,7 @@
 
 namespace AscendC {
 
-namespace detail {
+namespace asc_detail {
 // The positions that a queue at one position connects; see abi.h.
 constexpr TPosition producer_of(TPosition position) {
     switch (position) {
@@ -30,7 +30,7 @@ constexpr bool in_ub_or_gm(TPosition position) {
     return position == TPosition::GM || position == TPosition::CO2 || position == TPosition::VECIN ||
            position == TPosition::VECOUT || position == TPosition::VECCALC;
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
@@ -57,7 +57,7 @@ public:
     // Enqueues between other positions than the queue's own; these determine the pipes that wait.
     template <TPosition from, TPosition to, class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor,
                                                                            At at = ASC_HERE) {
-        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to),
+        static_assert(asc_detail::in_ub_or_gm(from) && asc_detail::in_ub_or_gm(to),
                       "EnQue<from, to> takes positions in UB or GM");
         asc_queue_enqueue_as(id_, tensor.where(), static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line);
         return true;
@@ -71,7 +71,7 @@ public:
         tensor = LocalTensor<T>(asc_queue_dequeue(id_, at.line));
     }
     template <TPosition from, TPosition to, class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
-        static_assert(detail::in_ub_or_gm(from) && detail::in_ub_or_gm(to),
+        static_assert(asc_detail::in_ub_or_gm(from) && asc_detail::in_ub_or_gm(to),
                       "DeQue<from, to> takes positions in UB or GM");
         return LocalTensor<T>(
             asc_queue_dequeue_as(id_, static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line));
@@ -90,15 +90,15 @@ private:
     uint32_t id_;
 };
 
-namespace detail {
+namespace asc_detail {
 template <TPosition source, TPosition destination, int32_t depth, auto mask>
 ASC_INLINE uint32_t queue_id(const TQueBind<source, destination, depth, mask> &queue) {
     return queue.id();
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 template <TPosition position, int32_t depth, auto mask = 0>
-class TQue : public TQueBind<detail::producer_of(position), detail::consumer_of(position), depth, mask> {};
+class TQue : public TQueBind<asc_detail::producer_of(position), asc_detail::consumer_of(position), depth, mask> {};
 
 template <TPosition position = TPosition::LCM>
 class TBuf {
@@ -137,10 +137,10 @@ enum class HardEvent : uint32_t {
 };
 // clang-format on
 
-namespace detail {
+namespace asc_detail {
 constexpr uint32_t event_source(HardEvent event) { return static_cast<uint32_t>(event) / 16; }
 constexpr uint32_t event_destination(HardEvent event) { return static_cast<uint32_t>(event) % 16; }
-}  // namespace detail
+}  // namespace asc_detail
 
 constexpr uint32_t defaultBufIDSize = 16;
 
@@ -155,7 +155,7 @@ public:
 
     template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
         static_assert(T::isTQue, "TBufPool::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
-        asc_queue_init_in(detail::queue_id(que), rest_, num, len, at.line);
+        asc_queue_init_in(asc_detail::queue_id(que), rest_, num, len, at.line);
         take(uint64_t{num} * aligned(len));
         return true;
     }
@@ -201,7 +201,7 @@ public:
 
     template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
         static_assert(T::isTQue, "TPipe::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
-        asc_queue_init(detail::queue_id(que), num, len, at.line);
+        asc_queue_init(asc_detail::queue_id(que), num, len, at.line);
         return true;
     }
     template <TPosition position> ASC_INLINE bool InitBuffer(TBuf<position> &buf, uint32_t len, At at = ASC_HERE) {
@@ -223,16 +223,16 @@ public:
     ASC_INLINE void Destroy() {}
 
     template <HardEvent event> ASC_INLINE TEventID AllocEventID() {
-        return asc_event_id(detail::event_source(event), detail::event_destination(event), 1);
+        return asc_event_id(asc_detail::event_source(event), asc_detail::event_destination(event), 1);
     }
     template <HardEvent event> ASC_INLINE void ReleaseEventID(TEventID id) {
-        asc_event_release(detail::event_source(event), detail::event_destination(event), id);
+        asc_event_release(asc_detail::event_source(event), asc_detail::event_destination(event), id);
     }
     template <HardEvent event> ASC_INLINE TEventID FetchEventID() {
-        return asc_event_id(detail::event_source(event), detail::event_destination(event), 0);
+        return asc_event_id(asc_detail::event_source(event), asc_detail::event_destination(event), 0);
     }
     ASC_INLINE TEventID FetchEventID(HardEvent event) {
-        return asc_event_id(detail::event_source(event), detail::event_destination(event), 0);
+        return asc_event_id(asc_detail::event_source(event), asc_detail::event_destination(event), 0);
     }
 };
 

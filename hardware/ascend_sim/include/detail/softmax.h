@@ -15,20 +15,21 @@ ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &i
                               const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SimpleSoftMax", T, half, float);
     ASC_BESIDE(T, U);
-    detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
+    asc_detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
     tile.src1 = inSum.where();
     tile.src2 = inMax.where();
-    detail::run_tile<T>(ASC_SIMPLESOFTMAX, tile, detail::soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
+    asc_detail::run_tile<T>(ASC_SIMPLESOFTMAX, tile, asc_detail::soft_shape(tiling, info, !std::is_same_v<T, U>), 0,
+                            at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>
 ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &inSum, const LocalTensor<U> &inMax,
                               const LocalTensor<T> &src, const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {},
                               At at = ASC_HERE) {
     AscendC::SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ>(
-        dst, inSum, inMax, src, LocalTensor<uint8_t>(detail::left_over()), tiling, info, at);
+        dst, inSum, inMax, src, LocalTensor<uint8_t>(asc_detail::left_over()), tiling, info, at);
 }
 
-namespace detail {
+namespace asc_detail {
 template <class T, class U>
 ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const LocalTensor<U> &sum,
                       const LocalTensor<U> &max, const LocalTensor<T> &src, const LocalTensor<T> &factor,
@@ -43,9 +44,9 @@ ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const
     tile.src2 = in_max.where();
     asc_tile shape = soft_shape(tiling, info, !std::is_same_v<T, U>);
     shape.flags += 2u * update;
-    detail::run_tile<T>(op, tile, shape, 0, at);
+    asc_detail::run_tile<T>(op, tile, shape, 0, at);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // The next part of each row; isUpdate continues from inSum and inMax. expMax is the factor for earlier results.
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, class U>
@@ -55,8 +56,8 @@ ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &su
                              const SoftMaxTiling &tiling, bool isUpdate = false, const SoftMaxShapeInfo &info = {},
                              At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlash", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, sharedTmpBuffer.where(), tiling,
-                  info, at);
+    asc_detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, sharedTmpBuffer.where(),
+                      tiling, info, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, class U>
 ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,
@@ -64,8 +65,8 @@ ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &su
                              const LocalTensor<U> &inMax, const SoftMaxTiling &tiling, bool isUpdate = false,
                              const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlash", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, detail::left_over(), tiling,
-                  info, at);
+    asc_detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, asc_detail::left_over(),
+                      tiling, info, at);
 }
 
 // The same without the division by the sum.
@@ -76,8 +77,8 @@ ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &
                                const LocalTensor<U> &inMax, const LocalTensor<uint8_t> &sharedTmpBuffer,
                                const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlashV2", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax, sharedTmpBuffer.where(),
-                  tiling, info, at);
+    asc_detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax,
+                      sharedTmpBuffer.where(), tiling, info, at);
 }
 template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
           bool isDataFormatNZ = false, class U>
@@ -86,8 +87,8 @@ ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &
                                const LocalTensor<U> &inMax, const SoftMaxTiling &tiling,
                                const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlashV2", T, half, float);
-    detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax, detail::left_over(),
-                  tiling, info, at);
+    asc_detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax,
+                      asc_detail::left_over(), tiling, info, at);
 }
 #undef ASC_BESIDE
 

@@ -23,7 +23,7 @@ struct MrgSort4Info {
           validBit(valid), repeatTimes(repeat) {}
 };
 
-namespace detail {
+namespace asc_detail {
 template <class T>
 ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists, const uint16_t lengths[4],
                       uint16_t valid, int32_t repeat, bool suspends, At at) {
@@ -38,14 +38,14 @@ ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists,
                       suspends},
                      at.line);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // Merges two to four sorted lists; sortedNum is the number of pairs taken from each.
 template <class T, bool isExhaustedSuspension = false>
 ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sortList,
                         const uint16_t elementCountList[4], uint32_t sortedNum[4], uint16_t validBit,
                         const int32_t repeatTimes, At at = ASC_HERE) {
-    detail::merge(dst, sortList, elementCountList, validBit, repeatTimes, isExhaustedSuspension, at);
+    asc_detail::merge(dst, sortList, elementCountList, validBit, repeatTimes, isExhaustedSuspension, at);
     if constexpr (isExhaustedSuspension) {
         const uint64_t counts = asc_merge_counts(at.line);
         for (uint32_t i = 0; i < 4; ++i) sortedNum[i] = static_cast<uint32_t>(counts >> 16 * i & 0xffff);
@@ -56,8 +56,8 @@ ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sort
 template <class T>
 ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &src, const MrgSort4Info &params,
                         At at = ASC_HERE) {
-    detail::merge(dst, src, params.elementLengths, params.validBit, params.repeatTimes, params.ifExhaustedSuspension,
-                  at);
+    asc_detail::merge(dst, src, params.elementLengths, params.validBit, params.repeatTimes,
+                      params.ifExhaustedSuspension, at);
 }
 ASC_INLINE void GetMrgSortResult(uint16_t &mrgSortList1, uint16_t &mrgSortList2, uint16_t &mrgSortList3,
                                  uint16_t &mrgSortList4, At at = ASC_HERE) {
@@ -85,10 +85,10 @@ template <class T, bool isFullSort>
 ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index,
                      LocalTensor<T> &tmp, const int32_t repeatTime, At at = ASC_HERE) {
     ASC_TAKES("Sort", T, half, float);
-    detail::Tile tile(dst.where(), concat.where(), tmp.where());
+    asc_detail::Tile tile(dst.where(), concat.where(), tmp.where());
     tile.src1 = index.where();
     const uint32_t rows = static_cast<uint32_t>(repeatTime);
-    detail::run_tile<T>(ASC_SORT, tile, {rows, 32, rows, 32, 1, isFullSort}, 0, at);
+    asc_detail::run_tile<T>(ASC_SORT, tile, {rows, 32, rows, 32, 1, isFullSort}, 0, at);
 }
 
 // Splits 32 * repeatTime pairs into values and indices.
@@ -96,10 +96,10 @@ template <class T>
 ASC_INLINE void Extract(const LocalTensor<T> &dstValue, const LocalTensor<uint32_t> &dstIndex,
                         const LocalTensor<T> &sorted, const int32_t repeatTime, At at = ASC_HERE) {
     ASC_TAKES("Extract", T, half, float);
-    detail::Tile tile(dstValue.where(), sorted.where(), detail::nothing);
+    asc_detail::Tile tile(dstValue.where(), sorted.where(), asc_detail::nothing);
     tile.dst1 = dstIndex.where();
     const uint32_t rows = static_cast<uint32_t>(repeatTime);
-    detail::run_tile<T>(ASC_EXTRACT, tile, {rows, 32, rows, 32, 1, 0}, 0, at);
+    asc_detail::run_tile<T>(ASC_EXTRACT, tile, {rows, 32, rows, 32, 1, 0}, 0, at);
 }
 
 }  // namespace AscendC

@@ -6,10 +6,10 @@
 namespace AscendC {
 
 template <HardEvent event> ASC_INLINE void SetFlag(int32_t id, At at = ASC_HERE) {
-    asc_set_flag(detail::event_source(event), detail::event_destination(event), id, at.line);
+    asc_set_flag(asc_detail::event_source(event), asc_detail::event_destination(event), id, at.line);
 }
 template <HardEvent event> ASC_INLINE void WaitFlag(int32_t id, At at = ASC_HERE) {
-    asc_wait_flag(detail::event_source(event), detail::event_destination(event), id, at.line);
+    asc_wait_flag(asc_detail::event_source(event), asc_detail::event_destination(event), id, at.line);
 }
 template <pipe_t pipe> ASC_INLINE void PipeBarrier(At at = ASC_HERE) { asc_barrier(pipe, at.line); }
 template <MemDsbT what> ASC_INLINE void DataSyncBarrier(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
@@ -63,8 +63,8 @@ template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMa
     const uint64_t n = static_cast<uint64_t>(length);
     if constexpr (mode == MaskMode::COUNTER) asc_mask_set(0, n, at.line);
     else
-        asc_mask_set(detail::low_bits(asc::least(n, 128) - asc::least(n, 64)), detail::low_bits(asc::least(n, 64)),
-                     at.line);
+        asc_mask_set(asc_detail::low_bits(asc::least(n, 128) - asc::least(n, 64)),
+                     asc_detail::low_bits(asc::least(n, 64)), at.line);
 }
 
 ASC_INLINE int64_t GetBlockIdx() { return asc_block_index(); }

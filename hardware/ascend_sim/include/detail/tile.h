@@ -19,7 +19,7 @@ struct UnPadParams { uint16_t leftPad = 0, rightPad = 0; };
 struct TopKInfo { int32_t outter = 1, inner = 0, n = 0; };
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
 
-namespace detail {
+namespace asc_detail {
 
 struct Tile {
     asc_local dst, dst1, dst2, dst3, src0, src1, src2, tmp;
@@ -52,10 +52,10 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
     Tile tile(dst.where(), src.where(), tmp);
     tile.dst1 = sum.where();
     tile.dst2 = max.where();
-    detail::run_tile<T>(op, tile, soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
+    asc_detail::run_tile<T>(op, tile, soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
 }
 
-}  // namespace detail
+}  // namespace asc_detail
 
 #define ASC_SOFT(name, op, Tiling)                                                                                     \
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
@@ -63,14 +63,14 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
                          const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const Tiling &tiling, \
                          const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {                                        \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::soft(op, dst, sum, max, src, sharedTmpBuffer.where(), tiling, info, at);                               \
+        asc_detail::soft(op, dst, sum, max, src, sharedTmpBuffer.where(), tiling, info, at);                           \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,              \
                          const LocalTensor<T> &src, const Tiling &tiling, const SoftMaxShapeInfo &info = {},           \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::soft(op, dst, sum, max, src, detail::left_over(), tiling, info, at);                                   \
+        asc_detail::soft(op, dst, sum, max, src, asc_detail::left_over(), tiling, info, at);                           \
     }
 ASC_SOFT(SoftMax, ASC_SOFTMAX, SoftMaxTiling)
 ASC_SOFT(LogSoftMax, ASC_LOGSOFTMAX, LogSoftMaxTiling)
@@ -82,15 +82,15 @@ ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling,
                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
-    detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), sharedTmpBuffer.where()},
-                        detail::soft_shape(tiling, info, false), 0, at);
+    asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), sharedTmpBuffer.where()},
+                            asc_detail::soft_shape(tiling, info, false), 0, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
 ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, const SoftMaxTiling &tiling,
                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
-    detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), detail::left_over()},
-                        detail::soft_shape(tiling, info, false), 0, at);
+    asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), asc_detail::left_over()},
+                            asc_detail::soft_shape(tiling, info, false), 0, at);
 }
 
 // dst[row] is the reduction over the first n elements of each row; rows are `inner` elements apart.
@@ -99,14 +99,14 @@ ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, const Params &p, At at = ASC_HERE) {             \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::run_tile<T>(op, {dst.where(), src.where(), sharedTmpBuffer.where()},                                   \
-                            {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                          \
+        asc_detail::run_tile<T>(op, {dst.where(), src.where(), sharedTmpBuffer.where()},                               \
+                                {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                      \
     }                                                                                                                  \
     template <class T, __VA_ARGS__>                                                                                    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Params &p, At at = ASC_HERE) {    \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        detail::run_tile<T>(op, {dst.where(), src.where(), detail::left_over()},                                       \
-                            {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                          \
+        asc_detail::run_tile<T>(op, {dst.where(), src.where(), asc_detail::left_over()},                               \
+                                {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                      \
     }
 ASC_ROW_REDUCE(Sum, ASC_SUM, SumParams, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false)
 ASC_ROW_REDUCE(Mean, ASC_MEAN, MeanParams, class accType = T, bool isReuseSource = false, bool isBasicBlock = false,
@@ -117,15 +117,15 @@ template <class T, const CumSumConfig &config = defaultCumSumConfig>
 ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
                        const LocalTensor<uint8_t> &sharedTmpBuffer, const CumSumInfo &info, At at = ASC_HERE) {
     ASC_TAKES("CumSum", T, half, float);
-    detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
+    asc_detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
     if constexpr (config.outputLastRow) tile.dst1 = lastRow.where();
-    detail::run_tile<T>(ASC_CUMSUM, tile, {info.outter, info.inner, info.outter, info.inner, config.isLastAxis, 0}, 0,
-                        at);
+    asc_detail::run_tile<T>(ASC_CUMSUM, tile, {info.outter, info.inner, info.outter, info.inner, config.isLastAxis, 0},
+                            0, at);
 }
 template <class T, const CumSumConfig &config = defaultCumSumConfig>
 ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
                        const CumSumInfo &info, At at = ASC_HERE) {
-    AscendC::CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(detail::left_over()), info, at);
+    AscendC::CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(asc_detail::left_over()), info, at);
 }
 
 // Broadcasts (1, columns), (rows, 1) or a single element to the whole tile.
@@ -138,14 +138,15 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
         static_assert(axis >= 0 && axis < dim, #name " stretches an axis that the tensor has");                        \
         ASC_TAKES(#name, T, int8_t, uint8_t, half, float);                                                             \
         const uint32_t rows = dim == 1 ? 1 : dstShape[0], columns = dstShape[dim - 1];                                 \
-        detail::run_tile<T>(ASC_BROADCAST, {dst.where(), src.where(), sharedTmpBuffer.where()},                        \
-                            {rows, columns, rows, columns, dim == 1 ? 1u : static_cast<uint32_t>(axis), 0}, 0, at);    \
+        asc_detail::run_tile<T>(ASC_BROADCAST, {dst.where(), src.where(), sharedTmpBuffer.where()},                    \
+                                {rows, columns, rows, columns, dim == 1 ? 1u : static_cast<uint32_t>(axis), 0}, 0,     \
+                                at);                                                                                   \
     }                                                                                                                  \
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
                          const uint32_t srcShape[dim], At at = ASC_HERE) {                                             \
         AscendC::name<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape,                                       \
-                                                   LocalTensor<uint8_t>(detail::left_over()), at);                     \
+                                                   LocalTensor<uint8_t>(asc_detail::left_over()), at);                 \
     }
 ASC_BROADCAST_AS(Broadcast)
 ASC_BROADCAST_AS(BroadCast)
@@ -155,26 +156,26 @@ template <class T>
 ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
                     const LocalTensor<uint8_t> &sharedTmpBuffer, PadTiling &tiling, At at = ASC_HERE) {
     ASC_TAKES("Pad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
-    detail::run_tile<T>(
+    asc_detail::run_tile<T>(
         ASC_PAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
         {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcOriWidth, 1, p.leftPad + 256u * p.rightPad},
         asc::bits(static_cast<T>(p.padValue)), at);
 }
 template <class T> ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
                                        PadTiling &tiling, At at = ASC_HERE) {
-    AscendC::Pad(dst, src, p, LocalTensor<uint8_t>(detail::left_over()), tiling, at);
+    AscendC::Pad(dst, src, p, LocalTensor<uint8_t>(asc_detail::left_over()), tiling, at);
 }
 template <class T>
 ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
                       LocalTensor<uint8_t> &sharedTmpBuffer, UnPadTiling &tiling, At at = ASC_HERE) {
     ASC_TAKES("UnPad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
-    detail::run_tile<T>(ASC_UNPAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
-                        {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcWidth - p.rightPad, 1, 0}, 0,
-                        at);
+    asc_detail::run_tile<T>(ASC_UNPAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
+                            {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcWidth - p.rightPad, 1, 0},
+                            0, at);
 }
 template <class T> ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
                                          UnPadTiling &tiling, At at = ASC_HERE) {
-    LocalTensor<uint8_t> tmp(detail::left_over());
+    LocalTensor<uint8_t> tmp(asc_detail::left_over());
     AscendC::UnPad(dst, src, p, tmp, tiling, at);
 }
 
@@ -185,14 +186,14 @@ ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, LayerNormTiling &tiling,
                           At at = ASC_HERE) {
     ASC_TAKES("LayerNorm", T, half, float);
-    detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
+    asc_detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
     tile.dst1 = outputMean.where();
     tile.dst2 = outputVariance.where();
     tile.src1 = gamma.where();
     tile.src2 = beta.where();
     const uint32_t rows = tiling.bLength * tiling.sLength;
-    detail::run_tile<T>(ASC_LAYERNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
-                        asc::bits(epsilon), at);
+    asc_detail::run_tile<T>(ASC_LAYERNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
+                            asc::bits(epsilon), at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
@@ -200,23 +201,24 @@ ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
                           LayerNormTiling &tiling, At at = ASC_HERE) {
     AscendC::LayerNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
-                                         LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+                                         LocalTensor<uint8_t>(asc_detail::left_over()), epsilon, tiling, at);
 }
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, const RmsNormTiling &tiling,
                         At at = ASC_HERE) {
     ASC_TAKES("RmsNorm", T, half, float);
-    detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
+    asc_detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
     tile.src1 = gamma.where();
     const uint32_t rows = tiling.bLength * tiling.sLength;
-    detail::run_tile<T>(ASC_RMSNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
-                        asc::bits(epsilon), at);
+    asc_detail::run_tile<T>(ASC_RMSNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
+                            asc::bits(epsilon), at);
 }
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
                         const T epsilon, const RmsNormTiling &tiling, At at = ASC_HERE) {
-    AscendC::RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+    AscendC::RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(asc_detail::left_over()), epsilon, tiling,
+                                      at);
 }
 
 // Normalises groups of channels over their channels and elements: (n, c, hw), hw in whole blocks.
@@ -227,14 +229,14 @@ ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, GroupNormTiling &tiling,
                           At at = ASC_HERE) {
     ASC_TAKES("GroupNorm", T, half, float);
-    detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
+    asc_detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
     tile.dst1 = outputMean.where();
     tile.dst2 = outputVariance.where();
     tile.src1 = gamma.where();
     tile.src2 = beta.where();
     const uint32_t channels = tiling.g ? tiling.c / tiling.g : 0, columns = channels * tiling.hw;
-    detail::run_tile<T>(ASC_GROUPNORM, tile, {tiling.n * tiling.g, columns, tiling.g, columns, channels, 0},
-                        asc::bits(epsilon), at);
+    asc_detail::run_tile<T>(ASC_GROUPNORM, tile, {tiling.n * tiling.g, columns, tiling.g, columns, channels, 0},
+                            asc::bits(epsilon), at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
@@ -242,12 +244,12 @@ ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
                           GroupNormTiling &tiling, At at = ASC_HERE) {
     AscendC::GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
-                                         LocalTensor<uint8_t>(detail::left_over()), epsilon, tiling, at);
+                                         LocalTensor<uint8_t>(asc_detail::left_over()), epsilon, tiling, at);
 }
 
 struct SelectWithBytesMaskShapeInfo { uint32_t firstAxis = 0, srcLastAxis = 0, maskLastAxis = 0; };
 
-namespace detail {
+namespace asc_detail {
 template <class T, class U>
 ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &src, T scalar, const LocalTensor<U> &mask,
                              const LocalTensor<uint8_t> &tmp, const SelectWithBytesMaskShapeInfo &info,
@@ -256,25 +258,25 @@ ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &sr
     static_assert(sizeof(U) <= 4, "SelectWithBytesMask takes its mask as bool or integers of 8 to 32 bits");
     Tile tile(dst.where(), src.where(), tmp.where());
     tile.src1 = mask.where();
-    detail::run_tile<T>(ASC_SELECTBYTES, tile,
-                        {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
-                         where_set + 256u * static_cast<uint32_t>(sizeof(U))},
-                        asc::bits(scalar), at);
+    asc_detail::run_tile<T>(ASC_SELECTBYTES, tile,
+                            {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
+                             where_set + 256u * static_cast<uint32_t>(sizeof(U))},
+                            asc::bits(scalar), at);
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // Selects the first of tensor and scalar (in the order of the arguments) where the mask is 0, the second elsewhere.
 template <class T, class U, bool isReuseMask = true>
 ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, T src1,
                                     const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,
                                     const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
-    detail::select_bytes(dst, src0, src1, mask, sharedTmpBuffer, info, 0, at);
+    asc_detail::select_bytes(dst, src0, src1, mask, sharedTmpBuffer, info, 0, at);
 }
 template <class T, class U, bool isReuseMask = true>
 ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, T src0, const LocalTensor<T> &src1,
                                     const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,
                                     const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
-    detail::select_bytes(dst, src1, src0, mask, sharedTmpBuffer, info, 1, at);
+    asc_detail::select_bytes(dst, src1, src0, mask, sharedTmpBuffer, info, 1, at);
 }
 
 // The k largest (or smallest) of each row, in order, with their indices.
@@ -287,10 +289,10 @@ ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> 
     ASC_TAKES("TopK", T, half, float);
     static_assert(!isHasfinish, "the simulator's TopK finishes every row");
     (void)finish, (void)tiling;
-    detail::Tile tile(dstValue.where(), src.where(), tmp.where());
+    asc_detail::Tile tile(dstValue.where(), src.where(), tmp.where());
     tile.dst1 = dstIndex.where();
     if constexpr (isInitIndex) tile.src1 = srcIndex.where();
-    detail::run_tile<T>(
+    asc_detail::run_tile<T>(
         ASC_TOPK, tile,
         {static_cast<uint32_t>(info.outter), static_cast<uint32_t>(info.inner), static_cast<uint32_t>(info.outter),
          static_cast<uint32_t>(info.n), static_cast<uint32_t>(k), !isLargest},
@@ -302,8 +304,8 @@ ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> 
                      const LocalTensor<int32_t> &srcIndex, const LocalTensor<bool> &finish, const int32_t k,
                      const TopkTiling &tiling, const TopKInfo &info, const bool isLargest = true, At at = ASC_HERE) {
     AscendC::TopK<T, isInitIndex, isHasfinish, isReuseSource, topkMode>(dstValue, dstIndex, src, srcIndex, finish,
-                                                                        LocalTensor<uint8_t>(detail::left_over()), k,
-                                                                        tiling, info, isLargest, at);
+                                                                        LocalTensor<uint8_t>(asc_detail::left_over()),
+                                                                        k, tiling, info, isLargest, at);
 }
 
 }  // namespace AscendC

@@ -10,14 +10,14 @@ namespace AscendC {
                          int32_t calCount, At at = ASC_HERE) {                                                         \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
-                   detail::count(calCount), at.line);                                                                  \
+                   asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          uint64_t mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) { \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
-                   detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
+                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
@@ -25,7 +25,7 @@ namespace AscendC {
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
-                   detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
+                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }
 ASC_BINARY(Add, ASC_ADD, int16_t, half, int32_t, float)
 ASC_BINARY(Sub, ASC_SUB, int16_t, half, int32_t, float)
@@ -49,7 +49,7 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
     static_assert(std::is_same_v<T, U> || (std::is_same_v<T, float> && std::is_same_v<U, half>),
                   "MulAddDst takes sources of dst's type, or half for float");
     asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0,
-               detail::count(calCount), at.line);
+               asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
@@ -57,7 +57,7 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
                           At at = ASC_HERE) {
     ASC_TAKES("MulAddDst", T, half, float);
     asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0,
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+               asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 
 #define ASC_UNARY(name, op, ...)                                                                                       \
@@ -65,21 +65,21 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t calCount, At at = ASC_HERE) {   \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
-                   detail::count(calCount), at.line);                                                                  \
+                   asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, asc::Repeat repeatTimes, \
                          const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
-                   detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
+                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[],                  \
                          asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
-                   detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
+                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }
 ASC_UNARY(Exp, ASC_EXP, half, float)
 ASC_UNARY(Ln, ASC_LN, half, float)
@@ -98,21 +98,21 @@ ASC_UNARY(Not, ASC_NOT, int16_t, uint16_t)
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
-                   detail::count(calCount), at.line);                                                                  \
+                   asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, uint64_t mask,         \
                          asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
-                   detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
+                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const uint64_t mask[], \
                          asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
-                   detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);                    \
+                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }
 ASC_WITH_SCALAR(Adds, ASC_ADDS, int16_t, half, int32_t, float)
 ASC_WITH_SCALAR(Muls, ASC_MULS, int16_t, half, int32_t, float)
@@ -130,7 +130,7 @@ ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const
     static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
                   "Axpy takes half and half, float and float, or float and half");
     asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar),
-               detail::count(calCount), at.line);
+               asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, const Mask &mask,
@@ -138,28 +138,30 @@ ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const
     static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
                   "Axpy takes half and half, float and float, or float and half");
     asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar),
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(params)), at.line);
+               asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, int32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
-               detail::count(calCount), at.line);
+               asc_detail::count(calCount), at.line);
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, uint64_t mask, asc::Repeat repeatTimes,
                           uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(dstBlockStride, dstRepeatStride)), at.line);
+               asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(dstBlockStride, dstRepeatStride)),
+               at.line);
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint64_t mask[], asc::Repeat repeatTimes,
                           uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
-               detail::masked<isSetMask>(mask, repeatTimes, detail::strides(dstBlockStride, dstRepeatStride)), at.line);
+               asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(dstBlockStride, dstRepeatStride)),
+               at.line);
 }
 
 // Copies UB to UB through the vector unit.
@@ -168,9 +170,9 @@ ASC_INLINE void Copy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const
                      const CopyRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Copy", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_COPY, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,
-               detail::masked<isSetMask>(
+               asc_detail::masked<isSetMask>(
                    mask, repeatTimes,
-                   detail::strides(params.dstStride, params.dstRepeatSize, params.srcStride, params.srcRepeatSize)),
+                   asc_detail::strides(params.dstStride, params.dstRepeatSize, params.srcStride, params.srcRepeatSize)),
                at.line);
 }
 

@@ -46,7 +46,7 @@ struct GatherRepeatParams {
     constexpr GatherRepeatParams(uint8_t block, uint16_t repeat) : dstBlkStride(block), dstRepStride(repeat) {}
 };
 
-namespace detail {
+namespace asc_detail {
 
 ASC_INLINE asc_walk count(int64_t elements) {
     // A negative count is passed on as a huge one, which the device rejects.
@@ -84,5 +84,5 @@ ASC_INLINE asc_walk strides(uint16_t dst_block, uint16_t dst_repeat, uint16_t sr
     return {{0, 0}, 0, 0, 0, dst_block, src_block, 1, dst_repeat, src_repeat, 8};
 }
 
-}  // namespace detail
+}  // namespace asc_detail
 }  // namespace AscendC

@@ -122,8 +122,8 @@ public:
     ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
 
     // Iterates over the blocks of baseM x baseN, down first unless the tiling says otherwise.
-    template <bool sync = true> ASC_INLINE bool Iterate(bool enPartialSum = false) {
-        (void)enPartialSum;
+    template <bool sync = true> ASC_INLINE bool Iterate(bool enPartialSum = false, At at = ASC_HERE) {
+        if (enPartialSum) asc_misuse(asc::text("the simulator's Matmul starts every product from 0"), at.line);
         return ++step_ < rows() * columns();
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0,
@@ -149,7 +149,9 @@ public:
                                  uint32_t matrixStrideA = 0, uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0,
                                  At at = ASC_HERE) {
         static_assert(!a_fractals && !b_fractals && !c_fractals, "the simulator's IterateBatch knows CubeFormat ND");
-        (void)enSequentialWrite, (void)matrixStrideA, (void)matrixStrideB, (void)matrixStrideC;
+        (void)enSequentialWrite;
+        if (matrixStrideA || matrixStrideB || matrixStrideC)
+            asc_misuse(asc::text("the simulator's IterateBatch knows adjacent matrices"), at.line);
         const uint32_t batch = batchA > batchB ? batchA : batchB;
         for (uint32_t i = 0; i < batch; ++i) {
             asc_matrix a = a_, b = b_;
@@ -180,14 +182,14 @@ private:
         return reinterpret_cast<asc_global>(GetSysWorkSpacePtr()) + (asc_block_index() * 4ull + slot) * kSlot;
     }
     template <class T> ASC_INLINE T *spill(uint32_t slot, const LocalTensor<T> &tensor, At at) {
-        asc_copy_out(scratch(slot), tensor.where(), detail::whole(tensor.GetLength()), asc::dtype<T>, 1, at.line);
+        asc_copy_out(scratch(slot), tensor.where(), asc_detail::whole(tensor.GetLength()), asc::dtype<T>, 1, at.line);
         asc_barrier(ASC_ALL, at.line);
         return reinterpret_cast<T *>(scratch(slot));
     }
     ASC_INLINE void fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
         asc_barrier(ASC_ALL, at.line);
         const uint64_t elements = c_fractals ? uint64_t{whole_fractals(m)} * whole_fractals(n) : uint64_t{m} * n;
-        asc_copy_in(c.where(), scratch(3), detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0,
+        asc_copy_in(c.where(), scratch(3), asc_detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0,
                     at.line);
         asc_barrier(ASC_ALL, at.line);
     }

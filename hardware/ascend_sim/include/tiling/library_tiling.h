@@ -44,7 +44,7 @@ using ::UnPadTiling;
 
 namespace AscendC {
 
-namespace detail {
+namespace asc_detail {
 constexpr uint32_t tiling_repeat = 256;
 // At least one row in float plus a repeat; at most all rows.
 inline uint32_t row_bytes(const ge::Shape &shape) {
@@ -59,14 +59,14 @@ inline uint32_t rows_of(const ge::Shape &shape) {
     const int64_t columns = shape.GetDim(shape.GetDimNum() - 1);
     return columns ? static_cast<uint32_t>(shape.GetShapeSize() / columns) : 0;
 }
-}  // namespace detail
+}  // namespace asc_detail
 
 // Element-wise functions: a number of repeats of float, twice as many for 16-bit data.
 #define ASC_TMP_SIZE(name, repeats)                                                                                    \
     inline void Get##name##MaxMinTmpSize(const ge::Shape &srcShape, const uint32_t typeSize, const bool isReuseSource, \
                                          uint32_t &maxValue, uint32_t &minValue) {                                     \
         (void)isReuseSource;                                                                                           \
-        minValue = repeats * detail::tiling_repeat * (typeSize == 2 ? 2 : 1);                                          \
+        minValue = repeats * asc_detail::tiling_repeat * (typeSize == 2 ? 2 : 1);                                      \
         const uint32_t all = repeats * static_cast<uint32_t>(srcShape.GetShapeSize()) * 4;                             \
         maxValue = all > minValue ? all : minValue;                                                                    \
     }
@@ -82,16 +82,16 @@ ASC_TMP_SIZE(Fmod, 2) ASC_TMP_SIZE(Xor, 1) ASC_TMP_SIZE(ClampMax, 1) ASC_TMP_SIZ
 // Row-wise functions.
 inline uint32_t GetSoftMaxMinTmpSize(const ge::Shape &srcShape, const uint32_t dataTypeSize, const bool isReuseSource) {
     (void)dataTypeSize, (void)isReuseSource;
-    return detail::row_bytes(srcShape);
+    return asc_detail::row_bytes(srcShape);
 }
 inline uint32_t GetSoftMaxMaxTmpSize(const ge::Shape &srcShape, const uint32_t dataTypeSize, const bool isReuseSource) {
     (void)dataTypeSize, (void)isReuseSource;
-    return detail::all_bytes(srcShape);
+    return asc_detail::all_bytes(srcShape);
 }
 inline void SoftMaxTilingFunc(const ge::Shape &srcShape, const uint32_t dataTypeSize, const uint32_t localWorkSpaceSize,
                               SoftMaxTiling &tiling) {
     (void)dataTypeSize, (void)localWorkSpaceSize;
-    tiling.srcM = detail::rows_of(srcShape);
+    tiling.srcM = asc_detail::rows_of(srcShape);
     tiling.srcK = static_cast<uint32_t>(srcShape.GetDim(srcShape.GetDimNum() - 1));
     tiling.srcSize = tiling.srcM * tiling.srcK;
 }
@@ -116,7 +116,7 @@ inline void SoftMaxFlashV2TilingFunc(const ge::Shape &srcShape, const uint32_t d
 inline void GetSumMaxMinTmpSize(const uint32_t n, const uint32_t typeSize, const bool isReuseSource, uint32_t &maxValue,
                                 uint32_t &minValue) {
     (void)n, (void)typeSize, (void)isReuseSource;
-    maxValue = minValue = detail::tiling_repeat;
+    maxValue = minValue = asc_detail::tiling_repeat;
 }
 inline void GetMeanMaxMinTmpSize(const uint32_t n, const uint32_t typeSize, const uint32_t accTypeSize,
                                  const bool isReuseSource, uint32_t &maxValue, uint32_t &minValue) {
@@ -126,7 +126,7 @@ inline void GetMeanMaxMinTmpSize(const uint32_t n, const uint32_t typeSize, cons
 inline void GetCumSumMaxMinTmpSize(const ge::Shape &srcShape, const uint32_t typeSize, const bool isLastAxis,
                                    const bool isReuseSource, uint32_t &maxValue, uint32_t &minValue) {
     (void)typeSize, (void)isLastAxis, (void)isReuseSource;
-    minValue = detail::row_bytes(srcShape), maxValue = detail::all_bytes(srcShape);
+    minValue = asc_detail::row_bytes(srcShape), maxValue = asc_detail::all_bytes(srcShape);
 }
 inline void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC &, const ge::Shape &srcShape,
                                       const ge::Shape &dstShape, const uint32_t typeSize, const bool isReuseSource,
@@ -138,7 +138,7 @@ inline void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC &,
 inline void GetLayerNormMaxMinTmpSize(const ge::Shape &srcShape, const uint32_t typeSize, const bool isReuseSource,
                                       uint32_t &maxValue, uint32_t &minValue) {
     (void)typeSize, (void)isReuseSource;
-    minValue = detail::row_bytes(srcShape), maxValue = detail::all_bytes(srcShape);
+    minValue = asc_detail::row_bytes(srcShape), maxValue = asc_detail::all_bytes(srcShape);
 }
 // (b, s, h, h without padding).
 inline void GetLayerNormNDTilingInfo(const ge::Shape &srcShape, const uint32_t stackBufferSize, const uint32_t typeSize,
@@ -152,7 +152,7 @@ inline void GetLayerNormNDTilingInfo(const ge::Shape &srcShape, const uint32_t s
 inline bool GetRmsNormMaxMinTmpSize(const ge::Shape &srcShape, const uint32_t typeSize, uint32_t &maxValue,
                                     uint32_t &minValue, const bool isBasicBlock = false) {
     (void)typeSize, (void)isBasicBlock;
-    minValue = detail::row_bytes(srcShape), maxValue = detail::all_bytes(srcShape);
+    minValue = asc_detail::row_bytes(srcShape), maxValue = asc_detail::all_bytes(srcShape);
     return true;
 }
 inline bool GetRmsNormTilingInfo(const ge::Shape &srcShape, const ge::Shape &originSrcShape,
@@ -169,7 +169,7 @@ inline void GetGroupNormMaxMinTmpSize(const ge::Shape &inputShape, const uint32_
     const int64_t n = inputShape.GetDim(0);
     const int64_t rows = n * groupNum;
     const ge::Shape groups{rows, rows > 0 ? inputShape.GetShapeSize() / rows : 0};
-    minValue = detail::row_bytes(groups), maxValue = detail::all_bytes(groups);
+    minValue = asc_detail::row_bytes(groups), maxValue = asc_detail::all_bytes(groups);
 }
 inline void GetGroupNormNDTilingInfo(const ge::Shape &inputShape, const uint32_t stackBufferSize,
                                      const uint32_t typeSize, const bool isReuseSource, const uint32_t groupNum,
@@ -216,8 +216,8 @@ inline bool GetTopKMaxMinTmpSize(const platform_ascendc::PlatformAscendC &, cons
                                  const bool isLargest, const uint32_t dataTypeSize, uint32_t &maxValue,
                                  uint32_t &minValue) {
     (void)outter, (void)isReuseSource, (void)isInitIndex, (void)mode, (void)isLargest, (void)dataTypeSize;
-    maxValue = minValue = 4 * ((static_cast<uint32_t>(inner) * 4 + detail::tiling_repeat - 1) / detail::tiling_repeat *
-                               detail::tiling_repeat);
+    maxValue = minValue = 4 * ((static_cast<uint32_t>(inner) * 4 + asc_detail::tiling_repeat - 1) /
+                               asc_detail::tiling_repeat * asc_detail::tiling_repeat);
     return inner > 0;
 }
 inline bool TopKTilingFunc(const platform_ascendc::PlatformAscendC &, const int32_t inner, const int32_t outter,
@@ -232,7 +232,7 @@ inline bool TopKTilingFunc(const platform_ascendc::PlatformAscendC &, const int3
     inline void Get##name##MaxMinTmpSize(const ge::Shape &srcShape, const uint32_t typeSize, uint32_t &maxValue,       \
                                          uint32_t &minValue) {                                                         \
         (void)typeSize;                                                                                                \
-        minValue = detail::tiling_repeat, maxValue = detail::all_bytes(srcShape);                                      \
+        minValue = asc_detail::tiling_repeat, maxValue = asc_detail::all_bytes(srcShape);                              \
     }
 // clang-format off
 ASC_QUANT_TMP_SIZE(AscendQuant) ASC_QUANT_TMP_SIZE(AscendDequant)

@@ -185,7 +185,7 @@ void Executor::claim_global(Core &core, const ScalarLoop &loop, uint32_t number,
     const char *what = calls[1][slot.write];
     const auto claim = [&](uint64_t address, uint64_t bytes) {
         const GlobalBytes range = global_.locate(address, bytes, slot.write, what);
-        if (slot.write) global_.written_by(range, core.id, ASC_S, false, what);
+        if (slot.write) global_.written_by(range, core.id, ASC_S, 0, what);
         else global_.read_by(range, core.id, ASC_S, what);
     };
     if (side_by_side(slot)) return claim(begin, end - begin);

@@ -63,7 +63,7 @@ bool Executor::drop_part(asc_burst &burst, uint32_t exact, const char *what) {
 
 // Checks bounds, coverage, races and order of a copy's global side. Returns the tensor and sets the position of `rows`.
 uint32_t Executor::touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write,
-                                bool atomic, const char *what) {
+                                uint32_t atomic, const char *what) {
     rows.begin = 0;
     const GlobalBytes all = global_.locate(address, rows.end(), write, what);
     if (address % element) {
@@ -157,7 +157,7 @@ void Executor::copy_in(asc_local dst, asc_global src, asc_burst burst, uint32_t 
     core.clocks.issue(ASC_MTE2);
     const Rows bursts = {0, burst.bytes, burst.count, burst.bytes + burst.src_gap};
     Rows rows = bursts;
-    const uint32_t tensor = touch_global(core, ASC_MTE2, src, rows, element, false, false, what);
+    const uint32_t tensor = touch_global(core, ASC_MTE2, src, rows, element, false, 0, what);
     touch_rows(core, ASC_MTE2, dst, filled, pitch, burst.count, true, what);
     count(exact ? "DataCopyPad in" : "DataCopy in");
     emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, src, bursts, dtype, 0);
@@ -215,7 +215,7 @@ void Executor::copy_nd2nz(asc_local dst, asc_global src, asc_nd2nz shape, uint32
     for (uint32_t nd = 0; nd < shape.nd_num; ++nd) {
         Rows rows = {0, bytes, shape.n_value, pitch};
         const asc_global from = src + static_cast<uint64_t>(nd) * shape.src_nd_stride * element;
-        tensor = touch_global(core, ASC_MTE2, from, rows, element, false, false, what);
+        tensor = touch_global(core, ASC_MTE2, from, rows, element, false, 0, what);
         emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, from, {0, bytes, shape.n_value, pitch}, dtype, 0);
     }
     if (!options_.compute) return;
@@ -282,7 +282,7 @@ void Executor::copy_out(asc_global dst, asc_local src, asc_burst burst, uint32_t
     touch_rows(core, ASC_MTE3, src, burst.bytes, pitch, burst.count, false, what);
     const Rows bursts = {0, burst.bytes, burst.count, burst.bytes + burst.dst_gap};
     Rows rows = bursts;
-    const uint32_t tensor = touch_global(core, ASC_MTE3, dst, rows, element, true, core.atomic != 0, what);
+    const uint32_t tensor = touch_global(core, ASC_MTE3, dst, rows, element, true, core.atomic_kind(), what);
     count(exact ? "DataCopyPad out" : "DataCopy out");
     emit_copy(core, Kind::CopyOut, ASC_MTE3, src, dst, bursts, dtype, core.atomic);
     if (!options_.compute) return;

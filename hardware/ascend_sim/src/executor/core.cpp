@@ -58,6 +58,7 @@ void Core::reset(uint32_t instance) {
     for (LocalMemory &memory : memories_) memory.reset();
     clocks.join_all();  // the previous block's instructions are finished
     restart_buffers();
+    has_pipe = false;
     high_addr = 0;
     for (auto &row : flags) {
         for (auto &ids : row) {

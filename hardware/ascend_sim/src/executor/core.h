@@ -80,6 +80,9 @@ struct GlobalTouch {
 
 enum : int { event_ids = 8 };
 
+// A number for atomic writes that commute: those of one operation and type.
+inline uint32_t kind_of_atomic(uint32_t operation, uint32_t dtype) { return operation | dtype << 8; }
+
 class Core {
 public:
     explicit Core(uint8_t poison);
@@ -93,7 +96,8 @@ public:
     LocalMemory &memory(uint32_t space) { return memories_[space]; }
 
     uint32_t id = 0;
-    bool waiting = false;  // blocked in SyncAll
+    bool waiting = false;   // blocked in SyncAll
+    bool has_pipe = false;  // a TPipe was constructed
     PipeClocks clocks;
     uint32_t next_addr[ASC_SPACES] = {};  // first unallocated address of each memory
     uint32_t high_addr = 0;               // first UB address that was never allocated
@@ -106,6 +110,7 @@ public:
     bool counter = false;               // SetMaskCount
     uint64_t mask[2] = {~0ull, ~0ull};  // low, high
     uint32_t atomic = 0, atomic_dtype = 0;
+    uint32_t atomic_kind() const { return atomic ? kind_of_atomic(atomic, atomic_dtype) : 0; }
     bool pad_set = false;
     uint64_t pad_bits = 0;
     uint64_t bypassing = 0;  // tensors whose copies bypass L2, by bit

@@ -44,7 +44,7 @@ void Executor::load_global_fractals(asc_local dst, asc_global src, asc_fractals 
     touch(core, ASC_MTE2, to, true, what);
     Rows rows = {0, fractal_bytes, shape.repeat, std::max<uint64_t>(stride, 1)};
     if (stride == 0) rows.count = 1;  // the same fractal in every repeat
-    const uint32_t tensor = touch_global(core, ASC_MTE2, first, rows, element, false, false, what);
+    const uint32_t tensor = touch_global(core, ASC_MTE2, first, rows, element, false, 0, what);
     count("LoadData");
     emit_copy(core, Kind::CopyIn, ASC_MTE2, dst, first, {0, fractal_bytes, shape.repeat, stride}, dtype, 0);
     if (!options_.compute) return;

@@ -262,14 +262,14 @@ private:
                      const asc_walk &walk);
     void check_cast(uint32_t dst_dtype, uint32_t src_dtype, uint32_t round) const;
     struct Laid;
-    GlobalBytes touch_matrix(Core &core, const Laid &matrix, bool write, bool atomic, const char *what);
+    GlobalBytes touch_matrix(Core &core, const Laid &matrix, bool write, uint32_t atomic, const char *what);
     Matrix matrix_at(const GlobalBytes &place, uint64_t offset, const Laid &matrix) const;
     Bytes take_tmp(Core &core, const asc_local &tmp, uint64_t needed, const Bytes *others, size_t n, const char *what);
     void check_burst(const asc_burst &burst, uint64_t global_gap, uint64_t local_gap, uint32_t element, uint32_t exact,
                      const char *what) const;
     bool drop_part(asc_burst &burst, uint32_t exact, const char *what);
     uint32_t touch_global(Core &core, uint32_t pipe, asc_global address, Rows &rows, uint32_t element, bool write,
-                          bool atomic, const char *what);
+                          uint32_t atomic, const char *what);
     void touch_rows(Core &core, uint32_t pipe, const asc_local &local, uint64_t bytes, uint64_t pitch, uint32_t count,
                     bool write, const char *what);
     void emit_copy(const Core &core, Kind kind, uint32_t pipe, const asc_local &local, asc_global global,

@@ -156,7 +156,7 @@ void Executor::fixpipe(asc_global dst, asc_local src, asc_local scales, uint32_t
         const asc_global to = dst + matrix * s.dst_nd_stride * element;
         Rows rows = {0, bytes, static_cast<uint32_t>(pieces), pitch};
         const Rows emitted = rows;
-        const uint32_t tensor = touch_global(core, ASC_FIX, to, rows, fix.element, true, core.atomic != 0, "Fixpipe");
+        const uint32_t tensor = touch_global(core, ASC_FIX, to, rows, fix.element, true, core.atomic_kind(), "Fixpipe");
         emit_copy(core, Kind::CopyOut, ASC_FIX, src, to, emitted, dst_dtype, core.atomic);
         if (!options_.compute) continue;
         const uint64_t first = to - ASC_GM_BASE - tensor * ASC_GM_STRIDE;

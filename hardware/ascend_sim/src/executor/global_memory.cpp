@@ -144,23 +144,24 @@ void GlobalMemory::read_by(const GlobalBytes &whole, uint32_t core, uint32_t pip
     Tensor &tensor = tensors_[range.tensor];
     tensor.read.add(range.begin, range.end);
     if (tensor.role == TensorArg::Input) return;
-    const uint32_t alone = claims_.alone(core, pipe, false), epoch = order_.epoch();
+    const uint32_t alone = claims_.alone(core, pipe, 0), epoch = order_.epoch();
     if (uint32_t holder = tensor.writer.conflict(range.begin, range.end, alone, epoch, claims_)) {
         diagnostics_.fail(Rule::GmRace,
                           text("%s reads %s while %s may still be writing it", what, describe(range).c_str(),
                                claims_.name(holder).c_str()),
                           "put SyncAll between them");
     }
-    pieces_ += tensor.reader.claim(range.begin, range.end, claims_.alone(core, pipe, true), epoch, claims_);
+    pieces_ += tensor.reader.claim(range.begin, range.end, claims_.alone(core, pipe, 1), epoch, claims_);
     check_pieces();
 }
 
-void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t pipe, bool atomic, const char *what) {
+void GlobalMemory::written_by(const GlobalBytes &whole, uint32_t core, uint32_t pipe, uint32_t atomic,
+                              const char *what) {
     const GlobalBytes range = inside(whole);
     if (range.begin == range.end) return;
     Tensor &tensor = tensors_[range.tensor];
     tensor.written.add(range.begin, range.end);
-    const uint32_t alone = claims_.alone(core, pipe, false), epoch = order_.epoch();
+    const uint32_t alone = claims_.alone(core, pipe, 0), epoch = order_.epoch();
     if (uint32_t holder = tensor.reader.conflict(range.begin, range.end, alone, epoch, claims_)) {
         diagnostics_.fail(Rule::GmRace,
                           text("%s writes %s while %s may still be reading it", what, describe(range).c_str(),
@@ -192,7 +193,7 @@ bool GlobalMemory::conflict(uint64_t address, uint64_t bytes, uint32_t core, uin
     const uint64_t relative = address - ASC_GM_BASE, begin = relative % ASC_GM_STRIDE, end = begin + bytes;
     const Tensor &tensor = tensors_[relative / ASC_GM_STRIDE];
     if (tensor.role == TensorArg::Input) return false;
-    const uint32_t alone = claims_.alone(core, pipe, false), epoch = order_.epoch();
+    const uint32_t alone = claims_.alone(core, pipe, 0), epoch = order_.epoch();
     return tensor.writer.conflict(begin, end, alone, epoch, claims_) ||
            (write && tensor.reader.conflict(begin, end, alone, epoch, claims_));
 }

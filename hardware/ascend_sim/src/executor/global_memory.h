@@ -57,7 +57,8 @@ public:
     GlobalBytes locate(uint64_t address, uint64_t bytes, bool write, const char *what);
     // Records an access by a pipe of a core for coverage and for races between cores.
     void read_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, const char *what);
-    void written_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, bool atomic, const char *what);
+    // `atomic` is 0 for a plain write; numbers of operations that commute are equal.
+    void written_by(const GlobalBytes &range, uint32_t core, uint32_t pipe, uint32_t atomic, const char *what);
 
     // True if a range lies in a tensor that may be accessed in this way.
     bool undisturbed(uint64_t address, uint64_t bytes, bool write) const;

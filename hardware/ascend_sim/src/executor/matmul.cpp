@@ -46,7 +46,7 @@ struct Executor::Laid {
 };
 
 // Checks one matrix and records its bytes; returns its tensor and the offset of its first element.
-GlobalBytes Executor::touch_matrix(Core &core, const Laid &matrix, bool write, bool atomic, const char *what) {
+GlobalBytes Executor::touch_matrix(Core &core, const Laid &matrix, bool write, uint32_t atomic, const char *what) {
     if (!matrix.fits()) {
         diagnostics_.fail(
             Rule::Matmul,
@@ -99,12 +99,12 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     const Laid all_c = laid(c, static_cast<uint64_t>(shape.m) * batch, shape.n, shape.ldc, 16);
     const Laid biases = {bias.address, bias.dtype, 1, shape.n, shape.n, 0};
     core.clocks.issue(ASC_M);
-    const GlobalBytes from_a = touch_matrix(core, all_a, false, false, "Matmul's A");
-    const GlobalBytes from_b = touch_matrix(core, all_b, false, false, "Matmul's B");
+    const GlobalBytes from_a = touch_matrix(core, all_a, false, 0, "Matmul's A");
+    const GlobalBytes from_b = touch_matrix(core, all_b, false, 0, "Matmul's B");
     GlobalBytes from_bias = {};
-    if (flags & has_bias) from_bias = touch_matrix(core, biases, false, false, "Matmul's bias");
+    if (flags & has_bias) from_bias = touch_matrix(core, biases, false, 0, "Matmul's bias");
     const bool atomic = (flags & adds_atomically) != 0;
-    const GlobalBytes to = touch_matrix(core, all_c, true, atomic, "Matmul's C");
+    const GlobalBytes to = touch_matrix(core, all_c, true, atomic ? kind_of_atomic(1, c.dtype) : 0, "Matmul's C");
     count("Matmul");
     Instr record = instr(Kind::Matmul, ASC_M);
     record.dtype = static_cast<uint8_t>(a.dtype);

@@ -15,15 +15,15 @@ uint32_t Claims::number_of(const std::vector<Claim> &claims) {
     return place->second;
 }
 
-uint32_t Claims::alone(uint32_t core, uint32_t pipe, bool shared) {
-    const Claim claim = {CoreOrder::agent(core, pipe), order_.time(core), shared};
+uint32_t Claims::alone(uint32_t core, uint32_t pipe, uint32_t kind) {
+    const Claim claim = {CoreOrder::agent(core, pipe), order_.time(core), kind};
     if (epoch_ != order_.epoch()) {
         epoch_ = order_.epoch();
         pieces_ = 0;
         sets_.assign(1, {});
         numbers_.clear();
         joined_.clear();
-    } else if (claim.agent == last_.agent && claim.time == last_.time && claim.shared == last_.shared) {
+    } else if (claim.agent == last_.agent && claim.time == last_.time && claim.kind == last_.kind) {
         return last_number_;
     }
     last_ = claim;
@@ -38,7 +38,7 @@ bool Claims::conflict(uint32_t set, uint32_t number) const {
     if (set == number) return false;
     const Claim &claim = sets_[number].front();
     return std::any_of(sets_[set].begin(), sets_[set].end(), [&](const Claim &other) {
-        return !(other.shared && claim.shared) && !before(other, CoreOrder::core_of(claim.agent));
+        return !(claim.kind && other.kind == claim.kind) && !before(other, CoreOrder::core_of(claim.agent));
     });
 }
 
@@ -50,15 +50,15 @@ std::string Claims::name(uint32_t set) const {
 // The knowledge of a core is fixed by its time, so the result for two numbers is always the same.
 uint32_t Claims::joined(uint32_t set, uint32_t number) {
     const Claim claim = sets_[number].front();
-    if (set == 0 || set == number || !claim.shared) return number;
+    if (set == 0 || set == number || !claim.kind) return number;
     const auto [place, is_new] = joined_.emplace(uint64_t{set} << 32 | number, 0);
     if (!is_new) return place->second;
     pieces_ += 5;
     std::vector<Claim> left;
     for (const Claim &other : sets_[set]) {
         const bool own = CoreOrder::core_of(other.agent) == CoreOrder::core_of(claim.agent);
-        const bool covered =
-            own ? other.agent == claim.agent && other.shared : before(other, CoreOrder::core_of(claim.agent));
+        const bool covered = own ? other.agent == claim.agent && other.kind == claim.kind
+                                 : before(other, CoreOrder::core_of(claim.agent));
         if (!covered) left.push_back(other);
     }
     left.push_back(claim);

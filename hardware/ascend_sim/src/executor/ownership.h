@@ -12,15 +12,12 @@
 
 namespace sim {
 
-// An access of an agent at a time of its core. Shared accesses (reads, atomic writes) meet freely, exclusive ones
-// (plain writes) only what is ordered before them.
+// An access of an agent at a time of its core. Those of one kind (reads, atomic writes of one operation and type) meet
+// freely, as they commute; all others, and plain writes (kind 0), meet only what is ordered before them.
 struct Claim {
-    uint32_t agent, time;
-    bool shared;
+    uint32_t agent, time, kind;
     bool operator<(const Claim &other) const {
-        return agent != other.agent ? agent < other.agent
-               : time != other.time ? time < other.time
-                                    : shared < other.shared;
+        return agent != other.agent ? agent < other.agent : time != other.time ? time < other.time : kind < other.kind;
     }
 };
 
@@ -29,7 +26,7 @@ class Claims {
 public:
     explicit Claims(const CoreOrder &order) : order_(order), sets_(1) {}
 
-    uint32_t alone(uint32_t core, uint32_t pipe, bool shared);
+    uint32_t alone(uint32_t core, uint32_t pipe, uint32_t kind);
     // True if something in the set collides with `number`, a set of one.
     bool conflict(uint32_t set, uint32_t number) const;
     // The set after `number`, a set of one, is added: what is ordered before it is left out.

@@ -19,6 +19,7 @@ void Executor::tpipe(uint32_t reset, int32_t line) {
     Core &core = running(line);
     if (reset > 1) diagnostics_.fail(Rule::Protocol, "TPipe");
     core.restart_buffers();
+    core.has_pipe = true;
     overhead(Call::TPipe);
     if (reset) barrier(ASC_ALL, line);
 }
@@ -41,6 +42,7 @@ void Executor::name_buffers(Core &core, uint32_t space, uint64_t wanted, const c
 // Allocates the bytes of one InitBuffer and returns the first address.
 uint32_t Executor::reserve(Core &core, uint32_t space, uint32_t bytes, const char *what) {
     if (space >= ASC_SPACES) diagnostics_.fail(Rule::Protocol, "InitBuffer in no memory");
+    if (!core.has_pipe) diagnostics_.fail(Rule::BufferInit, "InitBuffer before the core has constructed a TPipe");
     const uint32_t addr = core.next_addr[space];
     if (bytes > capacity_of(space) - addr) name_buffers(core, space, bytes, what);
     core.next_addr[space] = addr + bytes;

@@ -131,7 +131,7 @@ void Executor::write_global(uint32_t dtype, asc_global address, uint64_t bits, i
         diagnostics_.fail(Rule::Alignment, text("%s at an address that is not a multiple of its element", what));
     const Rows rows = {range.tensor * ASC_GM_STRIDE + range.begin, element, 1, element};
     order_global(core, ASC_S, range.tensor, rows, true, what);
-    global_.written_by(range, core.id, ASC_S, false, what);
+    global_.written_by(range, core.id, ASC_S, 0, what);
     make_dirty(core, rows.begin / cache_line, range.tensor);
     Instr record = instr(Kind::ScalarGlobal, ASC_S);
     record.gm = address;

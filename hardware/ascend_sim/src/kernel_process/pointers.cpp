@@ -15,10 +15,11 @@ size_t watched;
 
 namespace {
 
-constexpr size_t PAGES = 64, PLACES = 16;
+constexpr size_t PLACES = 64,
+                 PAGES = 2 * PLACES;  // more pages than places: a place that was read lies in a mapped page
 constexpr uint64_t TENSORS = 64;
 
-uintptr_t pages[PAGES];
+uintptr_t pages[PAGES];  // in the order of their last use
 size_t mapped;
 size_t unsent_bytes;
 
@@ -57,11 +58,15 @@ bool is_global(uintptr_t address, size_t bytes) {
 
 void map(uintptr_t address) {
     const auto size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), page = address / size * size;
-    for (size_t i = 0; i < mapped; ++i)
-        if (pages[i] == page) return;
+    for (size_t i = mapped; i-- > 0;) {  // those used last are looked at first
+        if (pages[i] != page) continue;
+        std::rotate(pages + i, pages + i + 1, pages + mapped);
+        return;
+    }
     if (mapped == PAGES) {
-        forget(pages[--mapped], size);
-        munmap(reinterpret_cast<void *>(pages[mapped]), size);
+        forget(pages[0], size);
+        munmap(reinterpret_cast<void *>(pages[0]), size);
+        std::copy(pages + 1, pages + mapped--, pages);
     }
     void *place = mmap(reinterpret_cast<void *>(page), size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

@@ -9,7 +9,7 @@
     RULE(Launch, "LAUNCH", "a launch has 1 to 65535 blocks", "derive blockDim from the size of the problem")           \
     RULE(Capacity, "CAPACITY", "the buffers of one memory fit into it", "use smaller tiles or fewer buffers")          \
     RULE(BufferInit, "BUFFER_INIT", "InitBuffer takes 1 to 64 buffers of at least one byte; at most 64 in a TPipe",    \
-         "check the sizes that reach InitBuffer")                                                                      \
+         "construct a TPipe before; check the sizes that reach InitBuffer")                                            \
     RULE(QueueInit, "QUEUE_INIT", "a queue is given buffers before it is used",                                        \
          "call pipe.InitBuffer(queue, n, bytes)")                                                                      \
     RULE(QueueFull, "QUEUE_FULL", "AllocTensor needs a free buffer",                                                   \

@@ -219,7 +219,9 @@ void Timeline::wait(Core &at, const Step &step) {
     totals_.busy[ASC_S] += issue_;
     Moment until = token(at, static_cast<uint32_t>(step.value));
     if (step.value >= SHARED_TOKEN) {
-        until = {until.time + (step.value >= EVENT_TOKEN ? event_ : sync_), CAUSE_SYNC};
+        // IBWait reads the event from global memory, even if it was set long ago; a flag between cores is a register.
+        const bool event = step.value >= EVENT_TOKEN;
+        until = {event ? std::max(until.time, at.clock) + event_ : until.time + sync_, CAUSE_SYNC};
         launch_.flags = true;
     }
     if (step.pipe < ASC_PIPES) return hold(at, step.pipe, until);

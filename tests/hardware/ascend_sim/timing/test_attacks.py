@@ -42,6 +42,7 @@ SETUP = """
     LocalTensor<float> a = ta.Get<float>(); LocalTensor<int32_t> w = tw.Get<int32_t>();
 """
 LOAD = "DataCopy(a, in[block * L], L); PipeBarrier<PIPE_ALL>();"
+PIPE = "    TPipe pipe;\n"
 STORE = "PipeBarrier<PIPE_ALL>(); DataCopy(out[block * L], a, L);"
 
 
@@ -138,6 +139,41 @@ def test_a_chain_of_blocks_takes_the_time_of_all_of_them(device: AscendSim, name
     chain = us(device, SETUP + LOAD + before + WORK + after + STORE)
     launching = us(device, SETUP + LOAD + STORE)
     assert chain > launching + 3.9 * (side_by_side - launching)
+
+
+ATOMIC = SETUP + "Duplicate(a, 1.0f, L); PipeBarrier<PIPE_ALL>(); if (!block) DataCopy(room, a, L); SyncAll(); "
+
+
+@pytest.mark.parametrize(
+    ("copies", "broken"),
+    [
+        ("SetAtomicAdd<float>(); DataCopy(room, a, L);", None),
+        ("if (block % 2) SetAtomicAdd<float>(); else SetAtomicMax<float>(); DataCopy(room, a, L);", "GM_RACE"),
+        ("SetAtomicAdd<float>(); DataCopy(room, a, L); SyncAll(); SetAtomicMax<float>(); DataCopy(room, a, L);", None),
+        ("if (block) SetAtomicAdd<float>(); DataCopy(room, a, L);", "GM_RACE"),
+    ],
+)
+def test_atomic_copies_meet_freely_if_they_commute(device: AscendSim, copies: str, broken: str | None) -> None:
+    text = ATOMIC + copies + " SetAtomicNone(); SyncAll(); DataCopy(a, room, L);"
+    assert rule(device, text + STORE) == broken
+
+
+def test_a_barrier_of_events_is_no_cheaper_than_one_of_all_cores(device: AscendSim) -> None:
+    star = "if (block) IBSet(gm, w, block, 0); else for (uint32_t i = 1; i < GetBlockNum(); ++i) IBWait(gm, w, i, 0);"
+    assert us(device, SETUP + LOAD + star) > us(device, SETUP + LOAD + "SyncAll();")
+
+
+def test_an_event_that_was_set_long_ago_is_read_from_global_memory(device: AscendSim) -> None:
+    sets = SETUP + LOAD + "if (block) IBSet(gm, w, block, 0); " + WORK + "PipeBarrier<PIPE_ALL>();"
+    waits = "if (!block) for (uint32_t i = 1; i < GetBlockNum(); ++i) IBWait(gm, w, i, 0);"
+    assert us(device, sets + waits + STORE) > us(device, sets + STORE) + 3 * 0.3
+
+
+def test_buffers_are_those_of_a_pipe(device: AscendSim) -> None:
+    text = source("TBuf<> t; GetTPipePtr()->InitBuffer(t, 1024);", 1).replace(PIPE, "")
+    fault = Compiled(device, text)([np.zeros(4, np.float32)], [((4,), "float32")]).fault
+    assert fault is not None
+    assert fault.rule == "BUFFER_INIT"
 
 
 @pytest.mark.parametrize(
