@@ -1,4 +1,4 @@
-"""Rounding errors that an honest kernel in float32 may have where the reference has none.
+"""Rounding errors: those of honest kernels in float32 where the reference has none, and those of half precision.
 
 How a sum is rounded depends on the order of its terms. If large terms cancel, another order changes the result by much
 more than the last place, and the few results of a small case do not show how much. Functions such as tanh are computed
@@ -17,7 +17,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 HALF_UNIT = 2.0**-24
 #: Sums of whole numbers, such as counts, are exact in float32 while the sum of their magnitudes is below this.
 EXACT = 2.0**24
+#: Bits of a float32 that half precision lacks.
+MISSING_BITS = 13
 _aten = torch.ops.aten
+#: Operators that multiply matrices, and the positions of the arguments that they multiply.
+_PRODUCTS = {
+    _aten.mm: (0, 1),
+    _aten.bmm: (0, 1),
+    _aten.mv: (0, 1),
+    _aten.dot: (0, 1),
+    _aten.addmm: (1, 2),
+    _aten.baddbmm: (1, 2),
+    _aten.addmv: (1, 2),
+    _aten.convolution: (0, 1),
+    _aten._scaled_dot_product_flash_attention_for_cpu: (0, 1, 2),
+}
 #: Operators that add products or elements: of the magnitudes of their arguments they make the sum of magnitudes.
 _SUMS = frozenset(
     {
@@ -86,6 +100,43 @@ class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if any(value.alias_info is not None for value in func._schema.returns):  # a view, or a tensor that was changed
             return result
         return pytree.tree_map_only(torch.Tensor, _rounded, result)
+
+
+class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Rounds the operands of one product in float32 to half precision; `work` has the multiply-adds of all of these.
+
+    Args:
+        position: Which product it is, in the order in which they are computed; None for none of them.
+    """
+
+    def __init__(self, position: int | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.position, self.work = position, list[int]()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        operands = _PRODUCTS.get(func.overloadpacket, ())
+        if not operands or args[operands[0]].dtype != torch.float32:
+            return func(*args, **(kwargs or {}))
+        if len(self.work) == self.position:
+            args = tuple(in_half_precision(value) if i in operands else value for i, value in enumerate(args))
+        result = func(*args, **(kwargs or {}))
+        left, right = (args[i] for i in operands[:2])
+        if func.overloadpacket is _aten.convolution:
+            each = (left if args[6] else result).numel()  # a transposed one spreads each element of its argument
+            self.work.append(each * right[0].numel())
+        else:
+            self.work.append(left.numel() * right.shape[-1] if right.dim() > 1 else left.numel())
+        return result
+
+
+def in_half_precision(tensor: torch.Tensor) -> torch.Tensor:
+    """Return floats rounded to the digits of half precision; their range stays, because a kernel may scale them."""
+    if tensor.dtype != torch.float32:
+        return tensor
+    bits = tensor.contiguous().view(torch.int32) + (1 << (MISSING_BITS - 1))
+    return (bits & ~((1 << MISSING_BITS) - 1)).view(torch.float32)
 
 
 def _rounded(tensor: torch.Tensor) -> torch.Tensor:

@@ -35,9 +35,6 @@ LOOSE, LOOSER = 0.25, 32.0
 OTHER_ORDER = 8.0
 #: All elements share noise if its median is at least this part of its highest decile.
 SHARED_NOISE = 0.5
-#: Least relative tolerance of a sum of up to so many products, which may be added one after another, and which part the
-#: tolerance is of the error that inputs in half precision typically make.
-FINEST, SHORT_SUM, PART_OF_HALF = 2.5e-6, 1024, 0.5
 #: Avoids a division by zero in the noise of an all-zero reference.
 TINY = 1e-300
 #: Share of elements on which the reference may be undefined (its two precisions disagree on what is finite).
@@ -175,25 +172,6 @@ def with_noise_at_most(expected: Expected, native: Array, explained: Expected) -
         return expected
     most = np.maximum(expected.base / MULTIPLE, OTHER_ORDER * explained.noise)
     return replace(expected, noise=np.minimum(expected.noise, most))
-
-
-def sharpened(expected: Expected, shadow: Array, depth: int) -> Expected:
-    """Return the expected output with a tolerance that the reference on inputs in half precision does not meet.
-
-    Sums have at most `depth` products; what is lost by adding them one after another grows with its root. Severe rows
-    stay as they are.
-    """
-    if expected.truth.dtype.kind != "f" or expected.exact:
-        return expected
-    counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(shadow) & (expected.base < LOOSE)
-    unit = np.abs(expected.truth) + np.maximum(expected.scale, TINY)
-    error = (np.abs(shadow - expected.truth) / unit)[counted]
-    if not error.size:
-        return expected
-    least = FINEST * max(1.0, depth / SHORT_SUM) ** 0.5
-    finest = np.maximum(max(least, PART_OF_HALF * float(np.median(error))), MULTIPLE * expected.noise)
-    base = np.where(expected.base < LOOSE, np.minimum(expected.base, finest), expected.base)
-    return replace(expected, base=base if np.ndim(expected.base) else float(base))
 
 
 def telling(expected: Expected, batch: int, apart: bool = True) -> float:

@@ -29,8 +29,8 @@ EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 class ValueSet:
     """Inputs of one run and the expected outputs.
 
-    A set is `blunt` if its outputs are the same for inputs in half precision, and `fades` if hardly any of them depends
-    on the arguments.
+    A set is `blunt` if its outputs are the same for inputs in half precision, `saturated` if those of stressed rows are
+    the same for a product in half precision, and `fades` if hardly any of them depends on the arguments.
     """
 
     case: Case
@@ -39,6 +39,7 @@ class ValueSet:
     values: tuple[Array, ...]
     expected: tuple[Expected, ...]
     blunt: bool = False
+    saturated: bool = False
     fades: bool = False
 
     @property

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 
 from kernel_gym.errors import TaskError
+from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.rounding import RoundedResults
+from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedResults, in_half_precision
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verifier.expected import (
@@ -28,12 +29,12 @@ from kernel_gym.verifier.expected import (
     Expected,
     expected_from,
     is_finite,
-    sharpened,
     telling,
     telling_of_stress,
     with_noise_at_most,
     wrong_elements,
 )
+from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing, sharpened
 from kernel_gym.verifier.reference import ValueSet, evaluate, expect, independent_dimensions, to_torch, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, stressed_input, tilted
@@ -50,8 +51,9 @@ SETTLED: tuple[Kind, ...] = (*TIMED, "normal", "quiet", "structured")
 NEAR_MEAN, NEAR_VARIANCE = 0.25, (0.5, 2.0)
 #: Precision may be lost without a trace where there are this many inputs for each output of a matrix product.
 INPUTS_PER_OUTPUT = 64
-#: Bits of a float32 that half precision lacks.
-MISSING_BITS = 13
+#: Products with at least this share of the work of all are tried in half precision one at a time, which takes a run of
+#: the reference for each.
+HEAVY = 1 / 16
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
@@ -159,13 +161,47 @@ def _draw_set(
     expected = expect(instance, values, integral=kind == "integers", rows=rows)
     if kind in TIMED and any(output.noisy for output in expected):
         expected = _without_noise_of_order(instance, values, expected, rows)
-    blunt = False
+    blunt = saturated = False
+    if kind in TIMED:
+        expected, saturated = _seeing_products(task, instance, values, expected)
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
-        depth = max(max(spec.shape, default=1) for spec in instance.signature.inputs)
+        depth = _depth(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
         blunt = not any(wrong_elements(*pair).any() for pair in zip(shadows, expected, strict=True))
-    return ValueSet(case, kind, rung, values, expected, blunt)
+    return ValueSet(case, kind, rung, values, expected, blunt, saturated)
+
+
+def _seeing_products(
+    task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
+) -> tuple[tuple[Expected, ...], bool]:
+    """Return expected outputs with tolerances that no product in half precision meets, as far as noise allows it.
+
+    Behind a loud shortcut, or before damped steps, the error of a single product is small beside the outputs. The
+    second result says whether one is seen in rows without stress only, because the others are saturated.
+    """
+    saturated = False
+    for position in heavy_products(task, instance.case):
+        with ProductInHalfPrecision(position):  # type: ignore[no-untyped-call]
+            shadows = evaluate(instance, values, widen=False)
+        expected = seeing(expected, shadows, _depth(instance))
+        saturated = saturated or is_seen_without_stress_only(expected, shadows)
+    return expected, saturated
+
+
+@lru_cache(maxsize=1024)
+def heavy_products(task: Task, case: Case) -> tuple[int, ...]:
+    """Return which products in float32 of the reference, in their order, have a large share of the work."""
+    instance = task.instance(case)
+    zeros = (np.zeros(spec.shape, numpy_dtype(spec.dtype)) for spec in instance.signature.inputs)
+    with ProductInHalfPrecision() as products:  # type: ignore[no-untyped-call]
+        evaluate(instance, with_fixed(instance, tuple(zeros)), widen=False)
+    return tuple(i for i, work in enumerate(products.work) if work >= HEAVY * sum(products.work))
+
+
+def _depth(instance: Instance) -> int:
+    """Return a bound of the number of products in a sum."""
+    return max(max(spec.shape, default=1) for spec in instance.signature.inputs)
 
 
 def _without_noise_of_order(
@@ -233,12 +269,14 @@ def _telling(task: Task, values: ValueSet) -> float:
 
 
 def _stress_tells(task: Task, values: ValueSet) -> bool:
-    """Return whether the outputs of stressed rows depend on these.
+    """Return whether the outputs of stressed rows depend on these, and on the precision of products.
 
     Where spikes saturate them, a kernel that recognises such rows by a few elements could leave them out.
     """
     if not independent_dimensions(task):
         return True
+    if values.saturated:
+        return False
     shares = (telling_of_stress(output, _batch(task, values)) for output in values.expected)
     return min(shares, default=1.0) >= TELLING
 
@@ -258,11 +296,7 @@ def _hides_precision(instance: Instance) -> bool:
 
 
 def _in_half_precision(array: Array) -> Array:
-    """Return floats rounded to the digits of half precision; their range stays, because a kernel may scale them."""
-    if array.dtype != np.float32:
-        return array
-    bits = array.view(np.uint32) + np.uint32(1 << (MISSING_BITS - 1))
-    return np.asarray((bits & ~np.uint32((1 << MISSING_BITS) - 1)).view(np.float32))
+    return in_half_precision(to_torch(array)).numpy() if array.dtype == np.float32 else array
 
 
 def _draw(
