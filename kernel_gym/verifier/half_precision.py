@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernel_gym.verifier.expected import LOOSE, MULTIPLE, TINY, TOLD, Bools, Expected, as_rows, kinds, wrong_elements
+from kernel_gym.verifier.expected import (
+    BASE,
+    LOOSE,
+    MULTIPLE,
+    TINY,
+    TOLD,
+    Bools,
+    Expected,
+    as_rows,
+    kinds,
+    wrong_elements,
+)
 from kernel_gym.verifier.values import Array
 
 #: Least relative tolerance of a sum of up to so many products, which may be added one after another, and which part the
@@ -69,7 +80,7 @@ def seeing(expected: tuple[Expected, ...], shadows: tuple[Array, ...], depth: in
 
 def _by_kind(expected: Expected, shadow: Array) -> list[_Rows]:
     """Return the errors of a shadow in each kind of rows, from a sample."""
-    if expected.truth.dtype.kind != "f" or expected.exact or not expected.truth.size:
+    if expected.truth.dtype.kind != "f" or expected.exact or np.min(expected.base, initial=1.0) > BASE["float32"]:
         return []
     height = np.size(expected.scale)
     truths, shadows = as_rows(expected.truth, height), as_rows(shadow, height)
@@ -102,7 +113,7 @@ def is_seen_without_stress_only(expected: tuple[Expected, ...], shadows: tuple[A
     for output, shadow in zip(expected, shadows, strict=True):
         by_kind = [rows for rows in _by_kind(output, shadow) if rows.chosen.sum() > 1]
         if len(by_kind) > 1 and any(rows.error <= rows.rtol for rows in by_kind):
-            wrong = as_rows(wrong_elements(shadow, output), np.size(output.scale)).any(axis=1)
+            wrong = np.asarray(as_rows(wrong_elements(shadow, output), np.size(output.scale)).any(axis=1))
             seen = [bool(wrong[rows.chosen].any()) for rows in by_kind]
             if seen[0] and not all(seen):
                 return True

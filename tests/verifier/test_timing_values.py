@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import SUITES, find_task, load_suite
+from kernel_gym.tasks.rounding import ProductInHalfPrecision
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
 from kernel_gym.verifier.audit import fades
@@ -18,13 +19,15 @@ from kernel_gym.verifier.expected import (
     OUTLIERS,
     Expected,
     expected_from,
+    kinds,
     telling,
     telling_of_stress,
     wrong_elements,
 )
+from kernel_gym.verifier.half_precision import seeing
 from kernel_gym.verifier.reference import evaluate, independent_dimensions, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.value_sets import TELLING, References, make
+from kernel_gym.verifier.value_sets import TELLING, References, heavy_products, make
 from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, SMALLEST, Rows, draw_mixed
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
@@ -487,6 +490,68 @@ def test_products_that_are_added_one_after_another_are_precise_enough():
     )  # fmt: skip
     assert not wrong_elements(one_by_one, part).any()
     assert not values.blunt
+
+
+@pytest.mark.parametrize(
+    ("name", "slot"),
+    [
+        ("attention/mobilevit_attention", 0),
+        ("attention/da_module", 2),
+        ("level2/gemm_subtract_global_avg_pool_log_sum_exp_gelu_residual_add", 1),
+        ("level2/conv2d_tanh_scaling_bias_add_max", ""),
+    ],
+)
+def test_no_product_may_be_in_half_precision(name, slot):
+    """Beside a loud shortcut, before damped steps, or in one kind of rows alone."""
+    task = find_task(name)
+    instance = task.instance(task.timing)
+    kinds_of_values = ("mixed",) if rows_are_independent(task) else ("mixed", "ordinary")
+    sets = [make(task, task.timing, kind, SEEDS, f"timed{slot}") for kind in kinds_of_values]
+    natives = [evaluate(instance, values.values, widen=False)[0] for values in sets]
+    for values, native in zip(sets, natives, strict=True):
+        assert not wrong_elements(native, values.expected[0]).any()
+    for position in heavy_products(task, task.timing):
+        wrong = []
+        for values in sets:
+            with ProductInHalfPrecision(position):
+                (shadow,) = evaluate(instance, values.values, widen=False)
+            (expected,) = values.expected
+            by_row = wrong_elements(shadow, expected).reshape(np.size(expected.scale), -1).any(axis=1)
+            wrong.append([by_row[rows].any() for rows in kinds(expected, by_row.size) if rows.sum() > 1])
+        assert any(map(any, wrong)) if len(sets) > 1 else all(wrong[0])
+
+
+def test_a_tolerance_is_as_fine_as_a_product_in_half_precision_asks_for_and_as_noise_allows():
+    rng = np.random.default_rng(0)
+    product, shortcut = rng.standard_normal((64, 256)), 100 * rng.standard_normal((64, 256))
+    truth = product + shortcut
+    native, shadow = truth.astype(np.float32), (product.astype(np.float16) + shortcut).astype(np.float32)
+    expected = expected_from(truth, native, "float32")
+    (finer,) = seeing((expected,), (shadow,), 1024)
+    assert not wrong_elements(shadow, expected).any()
+    assert finer.base == 5e-6
+    assert not wrong_elements(native, finer).any()
+    shadow = (4 * (product.astype(np.float16) - product) + truth).astype(np.float32)
+    assert not wrong_elements(shadow, expected).any()
+    assert wrong_elements(shadow, seeing((expected,), (shadow,), 1024)[0]).mean() > 1e-4
+    assert seeing((replace(expected, noise=6e-6),), (shadow,), 1024)[0].base == expected.base
+    assert seeing((replace(expected, base=2e-3),), (shadow,), 1024)[0].base == 2e-3  # a type of 16 bits
+
+
+def test_one_product_at_a_time_is_rounded_and_their_work_is_counted(make_task):
+    init = "self.first = nn.Linear(columns, 24); self.second = nn.Conv1d(1, 2, 3)"
+    task = make_task("self.second(self.first(x)[:, None])", init=init)
+    instance = task.instance(task.public)
+    values = make(task, task.public, "normal", SEEDS, "s").values
+    results = []
+    for position in (None, 0, 1, 2):
+        with ProductInHalfPrecision(position) as products:
+            results.append(evaluate(instance, values)[0])
+        assert products.work == [8 * 40 * 24, 8 * 2 * 22 * 3]
+    plain, first, second, neither = results
+    assert np.array_equal(plain, neither)
+    assert all(1e-5 < np.abs(other - plain).max() < 1e-2 for other in (first, second))
+    assert heavy_products(task, task.public) == (0, 1)
 
 
 @pytest.mark.parametrize("seed", range(4))
