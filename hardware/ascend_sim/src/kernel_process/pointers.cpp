@@ -15,8 +15,7 @@ size_t watched;
 
 namespace {
 
-constexpr size_t PLACES = 64,
-                 PAGES = 2 * PLACES;  // more pages than places: a place that was read lies in a mapped page
+constexpr size_t PAGES = 64, PLACES = 16;  // fewer, so that a place that was read lies in a mapped page
 constexpr uint64_t TENSORS = 64;
 
 uintptr_t pages[PAGES];  // in the order of their last use
