@@ -9,7 +9,7 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import operations
+from kernel_gym.hardware.ascend_sim import frames, operations
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -50,7 +50,9 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
     text = rewrite(cores.unmarked, cores)
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f'# 0 "{SOURCE}"\n#pragma GCC pch_preprocess "{prelude}.gch"\n{text}')
-    errors = _call(runtime, [*front, *_LINK_FLAGS, *operations.FLAGS, PREPROCESSED, "-o", OBJECT], folder)
+    errors = _call(
+        runtime, [*front, *_LINK_FLAGS, *operations.FLAGS, *frames.FLAGS, PREPROCESSED, "-o", OBJECT], folder
+    )
     if errors:
         return "", errors
     with (folder / OBJECT).open("rb") as file:
@@ -80,12 +82,13 @@ def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
     """Count the operations of the kernel; return what keeps the dump from fitting the object file."""
     try:
         operations.count(folder / OBJECT, text, elf)
+        too_large = frames.write(folder / OBJECT, elf)
     except InfrastructureError:
         errors = _beyond_arrays(folder, counted=True)
         if not errors:
             raise
         return errors
-    return ()
+    return (Diagnostic(f"the local variables of {too_large} take too much memory"),) if too_large else ()
 
 
 def _beyond_arrays(folder: Path, counted: bool = False) -> tuple[Diagnostic, ...]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import builds, marshal, operations
+from kernel_gym.hardware.ascend_sim import builds, frames, marshal, operations
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -145,7 +145,7 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    return _digest(compiler, [*_sources(), Path(marshal.__file__), Path(operations.__file__)])
+    return _digest(compiler, [*_sources(), *(Path(module.__file__) for module in (frames, marshal, operations))])
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:

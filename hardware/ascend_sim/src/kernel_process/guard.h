@@ -6,12 +6,19 @@
 // addresses, nor registers that a function saves for its caller (kernel code saves none). Since the binary screen
 // rejects calls through pointers, it can run only its own code.
 //
+// Some pointers are used without such a call: that of an object that a function returns, and one that was checked
+// before, whether or not something was called meanwhile. They lie in words of the frame that no variable with an address
+// has; frames.py finds them, and kernel code can neither read nor write them. Nor can it access memory below its stack
+// pointer, where the frames of later calls will be.
+//
 // The compiler inserts no call before a store to a place that was read just before, as in `*p += 1`. So what may be read
 // must be what may be written, or must not change by a write: constants and arguments are read-only pages, the host
 // function's stack is compared after a core has run, and pointers.h finds such stores to global memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+
+#include "protocol/ring.h"
 
 namespace sim::kernel_process::guard {
 
@@ -34,7 +41,7 @@ Range own_stack();
 bool may_read(uintptr_t address, size_t bytes);
 
 // Ends the process: kernel code accessed memory that it may not.
-[[noreturn]] void refuse();
+[[noreturn]] void refuse(uint16_t why = OP_strayed);
 
 // The end of the calling function's stack.
 uintptr_t stack_pointer();

@@ -23,7 +23,7 @@ namespace sim {
 #undef ASC_FITS
 
 // Operations that are not in abi.h: messages of the kernel process about itself.
-enum : uint16_t { OP_strayed = 0xfffd, OP_budget_spent = 0xfffe, OP_gave_up = 0xffff };
+enum : uint16_t { OP_off_variables = 0xfffc, OP_strayed, OP_budget_spent, OP_gave_up };
 
 struct Record {
     uint16_t op;
@@ -50,8 +50,15 @@ struct CallArguments {
     double floats[MAX_SCALARS];
 };
 
+// Bytes of a frame that hold what a function trusts (frames.py), from the address of the frame's record rounded down to
+// a multiple of `alignment`. `code` is where the function begins, from the start of the code.
+struct TrustedWord {
+    uint32_t code, code_end, alignment;
+    int32_t begin, end;
+};
+
 struct Ring {
-    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20, WORDS = 1 << 16 };
+    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20, WORDS = 1 << 16, TRUSTED_WORDS = 1 << 20 };
 
     alignas(64) std::atomic<uint64_t> head;           // next record that the kernel writes
     alignas(64) std::atomic<uint64_t> tail;           // next record that the device reads
@@ -66,6 +73,8 @@ struct Ring {
     CallArguments call;
     uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
     uint32_t cycles[COVERED_BYTES];        // what a basic block that started there costs
+    uint32_t num_trusted_words;
+    TrustedWord trusted_words[TRUSTED_WORDS];  // in the order of the code
     alignas(64) Record records[SLOTS];
     uint64_t words[WORDS];  // what loops of scalar accesses write
 };

@@ -43,6 +43,15 @@ std::vector<BlockOperations> read_operations(const std::string &path) {
     return blocks;
 }
 
+std::vector<TrustedWord> read_trusted_words(const std::string &path) {
+    std::ifstream file(path);
+    std::vector<TrustedWord> words;
+    for (TrustedWord word; file >> word.code >> word.code_end >> word.alignment >> word.begin >> word.end;)
+        words.push_back(word);
+    if (!file.eof() || words.size() > Ring::TRUSTED_WORDS) throw std::runtime_error("cannot read it");
+    return words;
+}
+
 bool read_mode(std::istringstream &words) {
     const auto mode = read<std::string>(words);
     if (mode != "compute" && mode != "records") throw std::runtime_error("mode is compute or records");
@@ -66,6 +75,7 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     if (key == "run") return;
     if (key == "so") request.code = rest_of(words);
     else if (key == "operations") request.operations = read_operations(rest_of(words));
+    else if (key == "frames") request.trusted_words = read_trusted_words(rest_of(words));
     else if (key == "mode") request.compute = read_mode(words);
     else if (key == "poison") request.poison = static_cast<uint8_t>(read<unsigned>(words));
     else if (key == "auto_sync") request.auto_sync = read<unsigned>(words) != 0;

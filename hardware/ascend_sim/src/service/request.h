@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/ring.h"
 #include "timing/chip.h"
 
 namespace sim {
@@ -21,6 +22,7 @@ struct BlockOperations { uint32_t where, branches, integer, floats, divisions; }
 struct Request {
     std::string code;                                      // path of the shared object
     std::vector<BlockOperations> operations;               // of its basic blocks
+    std::vector<TrustedWord> trusted_words;                // in the frames of its functions
     bool compute = true, auto_sync = false, keep = false;  // keep: outputs hold what was sent
     bool loops = true;                                     // of scalar accesses are sent as loops
     uint8_t poison = 165;

@@ -184,6 +184,8 @@ void Session::prepare_ring(const Chip &chip) {
     std::memset(ring_.error, 0, sizeof ring_.error);
     std::memset(ring_.covered, 0, sizeof ring_.covered);
     price_code(chip);
+    ring_.num_trusted_words = static_cast<uint32_t>(request_.trusted_words.size());
+    std::copy(request_.trusted_words.begin(), request_.trusted_words.end(), ring_.trusted_words);
     fill_call(chip);
 }
 
@@ -256,6 +258,7 @@ bool Session::drain(Executor &executor, End *end) {
             return true;
         }
         if (record.op == OP_strayed) throw strayed();
+        if (record.op == OP_off_variables) throw off_variables();
         executor.plain_code(record.code);
         execute(executor, record);
         if (record.op == OP_returned) {
@@ -322,6 +325,13 @@ DeviceFault Session::strayed() const {
             "kernel code followed a pointer to memory that is not its own" + place() +
                 ": reach global memory through "
                 "GlobalTensor and copies, on-chip memory through LocalTensor; large arrays do not fit the stack",
+            0, -1};
+}
+
+DeviceFault Session::off_variables() const {
+    return {"BAD_POINTER",
+            "kernel code followed a pointer into its stack to where none of its variables is" + place() +
+                ": the pointer lies before or behind the array or variable that it was made from",
             0, -1};
 }
 

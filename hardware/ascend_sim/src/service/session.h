@@ -45,6 +45,7 @@ private:
     bool silent();
     DeviceFault death() const;
     DeviceFault strayed() const;
+    DeviceFault off_variables() const;
     std::string place() const;  // position of the last call, as text
     std::string covered_blocks() const;
 

@@ -1,0 +1,149 @@
+"""Finds the words of a function's frame that hold what the compiled code trusts.
+
+The compiler calls the guard before an access through a pointer, but keeps some pointers in the frame and uses them
+again without a call: the hidden address of an object that a function returns, a pointer that is dereferenced twice, or
+one that waits in the frame for the end of a call. None of these words is a variable that another pointer can point to.
+So the guard refuses every access to them (src/kernel_process/guard.h).
+
+Two dumps of the compiler tell them: that of the last pass says which variable each operand in the frame belongs to, and
+the last GIMPLE names with their number only those variables that lie in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware import symbols
+
+_GIMPLE, _INSTRUCTIONS = "kernel.variables", "kernel.instructions"
+#: The file of frames has the name of the object file and this.
+SUFFIX = ".frames"
+FLAGS = (f"-fdump-tree-optimized-uid={_GIMPLE}", f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
+
+_FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_NUMBER = re.compile(r"D\.(\d+)")
+#: An operand in memory: the register that it is relative to, the distance, and the variable, unless it is a part of one
+#: or what a pointer points to. In the notes of an instruction the register may be one that does not exist.
+_OPERAND = re.compile(
+    r"(?:\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (?P<base>\w+)[^()]*\)"
+    r"(?:\s+\(const_int (?P<distance>-?\d+)[^()]*\)\))? )?"
+    r"\[\d+ (?P<name>(?:(?!D\.\d)[^\s()\[\]*&>])*)D\.(?P<number>\d+)\+-?\d+ S(?P<bytes>\d+) A\d+\]"
+)
+_NEVER_POINTED_TO = frozenset({"%sfp", ".result_ptr"})
+_FRAME_POINTERS = frozenset({"bp", "x29"})
+_NO_REGISTERS = frozenset({"frame", "argp", "sfp", "ap"})
+_PROLOGUE_END = "NOTE_INSN_PROLOGUE_END"
+_STACK_POINTER = r"\(reg/f:DI \d+ sp\)"
+_TO_FRAME = re.compile(rf"\(set \(reg/f:DI \d+ (?:bp|x29)\)\s+(?:\(plus:DI )?{_STACK_POINTER}(?:\s+\(const_int (\d+))?")
+#: Changes of the stack pointer: by a constant, to a multiple of one, to a multiple of 256 or 65536, or any other.
+_MOVED = re.compile(
+    rf"\(set (?:{_STACK_POINTER}\s+\(plus:DI {_STACK_POINTER}\s+\(const_int -(?P<bytes>\d+)"
+    rf"|{_STACK_POINTER}\s+\(and:DI {_STACK_POINTER}\s+\(const_int -(?P<alignment>\d+)"
+    r"|\(strict_low_part \(reg:(?P<part>QI|HI) \d+ sp\)\)\s+\(const_int 0"
+    r"|[^\n]*? sp\))"
+)
+_PARTS = {"QI": 1 << 8, "HI": 1 << 16}
+
+
+class Word(NamedTuple):
+    """Bytes of a frame, from the address of its record rounded down to a multiple of `alignment`."""
+
+    alignment: int
+    begin: int
+    end: int
+
+
+def write(target: Path, kernel: ELFFile) -> str | None:
+    """Write the trusted words of a kernel that was compiled with `FLAGS`; return a function whose frame is too large.
+
+    Raises:
+        InfrastructureError: If the dumps do not fit the object file.
+    """
+    gimple, instructions = target.with_name(_GIMPLE), target.with_name(_INSTRUCTIONS)
+    frames: dict[str, list[Word]] = {}
+    for name, words in read(gimple.read_text(errors="replace"), instructions.read_text(errors="replace")):
+        if words is None:
+            return name
+        frames[name] = words
+    gimple.unlink()
+    instructions.unlink()
+    lines = []
+    for (begin, size), names in sorted(_functions(kernel).items()):
+        known = [frames[name] for name in names if name in frames]
+        if not known:
+            raise InfrastructureError(f"{names[0]} is missing in the compiler's dump")
+        lines += [f"{begin} {begin + size} {word.alignment} {word.begin} {word.end}\n" for word in known[0]]
+    target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
+    return None
+
+
+def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
+    """Yield each function of two dumps with its trusted words; None where they are too far from the stack pointer."""
+    bodies = (body.partition("<bb ")[2] for body in _FUNCTION.split(gimple)[2::2])
+    in_memory = {number for body in bodies for number in _NUMBER.findall(_STRING.sub("", body))}
+    pieces = _FUNCTION.split(instructions)
+    for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        yield name, _words(text, in_memory)
+
+
+def _words(text: str, in_memory: set[str]) -> list[Word] | None:
+    prologue = text.partition(_PROLOGUE_END)[0]
+    words = set()
+    for operand in _OPERAND.finditer(text):
+        is_variable = operand["number"] in in_memory and operand["name"] not in _NEVER_POINTED_TO
+        if is_variable or operand["base"] in _NO_REGISTERS:
+            continue
+        lowest = Word(1, 0, 0) if operand["base"] in _FRAME_POINTERS else None
+        if operand["base"] == "sp":
+            lowest = _lowest_word(prologue)
+        if lowest is None:
+            return None
+        begin = lowest.begin + int(operand["distance"] or 0)
+        words.add(Word(lowest.alignment, begin, begin + int(operand["bytes"])))
+    return _joined(words)
+
+
+@lru_cache(maxsize=1)
+def _lowest_word(prologue: str) -> Word | None:
+    """Return the place that the stack pointer points to, without bytes; None if the code that sets it is unknown."""
+    record = _TO_FRAME.search(prologue)
+    if record is None:
+        return None
+    alignment, below = 1, int(record[1] or 0)
+    for moved in _MOVED.finditer(prologue, record.end()):
+        if moved["bytes"]:
+            below += int(moved["bytes"])
+        elif below == 0 and (moved["alignment"] or moved["part"]):
+            alignment = int(moved["alignment"] or _PARTS[moved["part"]])
+        else:
+            return None
+    return Word(alignment, -below, -below)
+
+
+def _joined(words: Iterable[Word]) -> list[Word]:
+    """Return words that neither overlap nor touch."""
+    joined: list[Word] = []
+    for word in sorted(words):
+        last = joined[-1] if joined else None
+        if last and word.alignment == last.alignment and word.begin <= last.end:
+            joined[-1] = last._replace(end=max(word.end, last.end))
+        else:
+            joined.append(word)
+    return joined
+
+
+def _functions(kernel: ELFFile) -> dict[tuple[int, int], list[str]]:
+    """Return the names of each function by its address and size."""
+    functions: dict[tuple[int, int], list[str]] = {}
+    for symbol in symbols.of(kernel, ".symtab"):
+        if symbol.kind == symbols.FUNCTION and not symbol.undefined:
+            functions.setdefault((symbol.value, symbol.size), []).append(symbol.name)
+    return functions
