@@ -27,15 +27,14 @@ _GIMPLE, _INSTRUCTIONS = "kernel.variables", "kernel.instructions"
 SUFFIX = ".frames"
 FLAGS = (f"-fdump-tree-optimized-uid={_GIMPLE}", f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
 
-_FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
+_FUNCTION, _NAME = "\n;; Function ", re.compile(r".*\((\S+), funcdef_no=\d+, ")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _NUMBER = re.compile(r"D\.(\d+)")
-#: An operand in memory: the register that it is relative to, the distance, and the variable, unless it is a part of one
-#: or what a pointer points to. In the notes of an instruction the register may be one that does not exist.
+#: An operand in memory: the register that it is relative to, the distance, and the variable, but not what a pointer
+#: points to. In the notes of an instruction the register may be one that does not exist.
 _OPERAND = re.compile(
-    r"(?:\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (?P<base>\w+)[^()]*\)"
-    r"(?:\s+\(const_int (?P<distance>-?\d+)[^()]*\)\))? )?"
-    r"\[\d+ (?P<name>(?:(?!D\.\d)[^\s()\[\]*&>])*)D\.(?P<number>\d+)\+-?\d+ S(?P<bytes>\d+) A\d+\]"
+    r"\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (\w+)[^()]*\)(?:\s+\((?:const_int (-?\d+)|(\w+))[^()]*\)\))? "
+    r"\[\d+ ([^\s()\[\]*&>]*?)D\.(\d+)\+-?\d+ S(\d+) A\d+\]"
 )
 _NEVER_POINTED_TO = frozenset({"%sfp", ".result_ptr"})
 _FRAME_POINTERS = frozenset({"bp", "x29"})
@@ -87,27 +86,27 @@ def write(target: Path, kernel: ELFFile) -> str | None:
 
 def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
     """Yield each function of two dumps with its trusted words; None where they are too far from the stack pointer."""
-    bodies = (body.partition("<bb ")[2] for body in _FUNCTION.split(gimple)[2::2])
+    bodies = (body.partition("<bb ")[2] for body in gimple.split(_FUNCTION)[1:])
     in_memory = {number for body in bodies for number in _NUMBER.findall(_STRING.sub("", body))}
-    pieces = _FUNCTION.split(instructions)
-    for name, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        yield name, _words(text, in_memory)
+    for text in instructions.split(_FUNCTION)[1:]:
+        name = _NAME.match(text)
+        if name is None:
+            raise InfrastructureError(f"a function in the compiler's dump has no name: {text[:80]}")
+        yield name[1], _words(text, in_memory)
 
 
 def _words(text: str, in_memory: set[str]) -> list[Word] | None:
     prologue = text.partition(_PROLOGUE_END)[0]
     words = set()
-    for operand in _OPERAND.finditer(text):
-        is_variable = operand["number"] in in_memory and operand["name"] not in _NEVER_POINTED_TO
-        if is_variable or operand["base"] in _NO_REGISTERS:
+    for base, distance, far, name, number, size in _OPERAND.findall(text):
+        is_variable = number in in_memory and name not in _NEVER_POINTED_TO
+        if is_variable or base in _NO_REGISTERS or _NUMBER.search(name):  # the last is a part of a variable
             continue
-        lowest = Word(1, 0, 0) if operand["base"] in _FRAME_POINTERS else None
-        if operand["base"] == "sp":
-            lowest = _lowest_word(prologue)
-        if lowest is None:
+        lowest = Word(1, 0, 0) if base in _FRAME_POINTERS else _lowest_word(prologue) if base == "sp" else None
+        if lowest is None or far:
             return None
-        begin = lowest.begin + int(operand["distance"] or 0)
-        words.add(Word(lowest.alignment, begin, begin + int(operand["bytes"])))
+        begin = lowest.begin + int(distance or 0)
+        words.add(Word(lowest.alignment, begin, begin + int(size)))
     return _joined(words)
 
 

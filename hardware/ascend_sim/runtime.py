@@ -145,7 +145,8 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    return _digest(compiler, [*_sources(), *(Path(module.__file__) for module in (frames, marshal, operations))])
+    modules = (frames.__file__, marshal.__file__, operations.__file__)
+    return _digest(compiler, [*_sources(), *map(Path, modules)])
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:

@@ -6,7 +6,7 @@
 #include "kernel_gym.h"
 using namespace AscendC;
 
-struct Shares { uint32_t total, share, tile; };
+struct Shares { uint32_t total, share, tile; };  // @outside
 
 extern "C" __global__ __aicore__ void squares(GM_ADDR p, GM_ADDR q, GM_ADDR sums, Shares s)
 {
