@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "kernel_process.h"
 #include "pointers.h"
@@ -18,17 +19,31 @@ bool overlap(uintptr_t begin, uintptr_t end, uintptr_t address, size_t bytes) {
     return begin < address + bytes && address < end;
 }
 
+// The trusted words of the function that goes on at `code` after a call: at most at its end.
+struct FunctionWords {
+    uintptr_t code = 0;
+    const TrustedWord *begin = nullptr, *end = nullptr;
+};
+
+FunctionWords find_words(uintptr_t code) {
+    const TrustedWord *words = ring().trusted_words, *all = words + ring().num_trusted_words;
+    const uint64_t where = code - image.begin;
+    const TrustedWord *end = std::partition_point(words, all, [&](const auto &word) { return word.code < where; });
+    if (end == words || where > end[-1].code_end) return {code};
+    const TrustedWord *begin = end - 1;
+    while (begin != words && begin[-1].code == begin->code) --begin;
+    return {code, begin, end};
+}
+
 // True if the bytes hold something in a frame that the code of its function trusts.
 bool is_trusted_word(uintptr_t frame, uintptr_t code, uintptr_t address, size_t bytes) {
-    const TrustedWord *words = ring().trusted_words, *end = words + ring().num_trusted_words;
-    const uint64_t where = code - image.begin;  // where the function goes on after a call, at most its end
-    const TrustedWord *word = std::partition_point(words, end, [&](const auto &each) { return each.code < where; });
-    if (word == words || where > word[-1].code_end) return false;
-    for (const uint32_t function = word[-1].code; word != words && word[-1].code == function; --word) {
-        const uintptr_t from = frame / word[-1].alignment * word[-1].alignment;
-        if (overlap(from + word[-1].begin, from + word[-1].end, address, bytes)) return true;
-    }
-    return false;
+    static FunctionWords found[4096];  // by the last bits of `code`
+    FunctionWords &words = found[code % std::size(found)];
+    if (words.code != code) words = find_words(code);
+    return std::any_of(words.begin, words.end, [&](const TrustedWord &word) {
+        const uintptr_t from = frame & -uintptr_t{word.alignment};
+        return overlap(from + word.begin, from + word.end, address, bytes);
+    });
 }
 
 // True if the bytes lie below the stack, or hold something that the code of a function on the stack trusts: its return
