@@ -50,6 +50,8 @@ SAMPLE = 256
 #: Elements that show whether an output depends on the arguments; what a row that differs in one element tells, and the
 #: same for a row of fewer than so many elements.
 TOLD, ROW_TOLD, SHORT_ROW_TOLD, WIDE = 1 << 17, 0.125, 0.25, 8
+#: Least number of pairs of whole rows that are compared, if there are as many.
+FEW_PAIRS = 8
 #: An element this many times as large as the median is a spike. A scale without spikes is at least this part of the
 #: root mean square: results such as those of a softmax have all magnitudes.
 SPIKE, LEAST_SCALE = 4.0, 0.125
@@ -190,12 +192,12 @@ def telling(expected: Expected, batch: int, apart: bool = True) -> float:
 def telling_of_stress(expected: Expected, batch: int) -> float:
     """Return how many of the stressed rows of an output depend on the arguments, as `telling` does of the others.
 
-    These may differ in a few elements only, as those of a softmax do.
+    These may differ in a few elements only, as those of a softmax do, so that the sample has whole rows.
     """
     if not _has_rows(expected, batch):
         return 1.0
     stressed = kinds(expected, _height(expected, batch))[1:]
-    return min((_told(expected, batch, rows)[1] for rows in stressed), default=1.0)
+    return min((_told(expected, batch, rows, whole=True)[1] for rows in stressed), default=1.0)
 
 
 def _has_rows(expected: Expected, batch: int) -> bool:
@@ -207,18 +209,19 @@ def _height(expected: Expected, batch: int) -> int:
     return np.size(expected.scale) if np.ndim(expected.scale) else batch
 
 
-def _told(expected: Expected, batch: int, chosen: Bools) -> tuple[float, float]:
+def _told(expected: Expected, batch: int, chosen: Bools, whole: bool = False) -> tuple[float, float]:
     """Return which share of the elements of the chosen rows differs from those of the next such row, and what the rows
     that differ tell."""
     truth, height = expected.truth, chosen.size
     matrix = as_rows(truth, height)
+    most = max(FEW_PAIRS, TOLD // matrix.shape[1]) if whole else TOLD
     # By an odd step, because every other element of a transposed convolution may be the bias.
-    matrix = matrix[:, :: max(1, min(matrix.shape[1] // 2, truth.size // TOLD) - 1 | 1)]
+    matrix = matrix[:, :: 1 if whole else max(1, min(matrix.shape[1] // 2, truth.size // TOLD) - 1 | 1)]
     rtol, scale = (np.broadcast_to(np.ravel(each), height)[:, None] for each in (expected.rtol, expected.scale))
     rows, following = _pairs(chosen.reshape(batch, -1))
     if not rows.size:
         return 1.0, 1.0
-    step = -(-rows.size // TOLD)
+    step = -(-rows.size // most)
     rows, following = rows[::step], following[::step]
     with np.errstate(invalid="ignore"):
         near = np.abs(matrix[rows] - matrix[following]) <= rtol[rows] * (np.abs(matrix[rows]) + scale[rows])
