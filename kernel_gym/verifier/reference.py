@@ -30,7 +30,8 @@ class ValueSet:
     """Inputs of one run and the expected outputs.
 
     A set is `blunt` if its outputs are the same for inputs in half precision, `saturated` if those of stressed rows are
-    the same for a product in half precision, and `fades` if hardly any of them depends on the arguments.
+    the same for a product in half precision, and `fades` if hardly any of them depends on the arguments. Few rows have
+    a severe one among them if it is `severe`.
     """
 
     case: Case
@@ -41,6 +42,7 @@ class ValueSet:
     blunt: bool = False
     saturated: bool = False
     fades: bool = False
+    severe: bool = True
 
     @property
     def nbytes(self) -> int:

@@ -125,14 +125,17 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
     `meanwhile` is called with the inputs before the expected outputs are computed; the last call has those of the set.
     """
     saturated: ValueSet | None = None
+    severe = True
     for rung in range(RUNGS[kind]):
-        drawn = _draw_set(task, case, kind, rung, seeds, slot, meanwhile)
+        drawn = _draw_set(task, case, kind, rung, seeds, slot, meanwhile, severe=severe)
         if _is_clear(drawn):
             if kind in TIMED:
                 drawn = _more_telling(task, drawn, seeds, slot, meanwhile)
-            if kind != "mixed" or _stress_tells(task, drawn):
+            differ = kind != "mixed" or _stressed_rows_differ(task, drawn)
+            if differ and not drawn.saturated:
                 return drawn
             saturated = saturated or drawn
+            severe = severe and differ  # the results of a severe row would be saturated as well
     if saturated is not None:
         if meanwhile is not None:
             meanwhile(saturated.values)
@@ -145,12 +148,20 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
 
 
 def _draw_set(
-    task: Task, case: Case, kind: Kind, rung: int, seeds: Seeds, slot: str, meanwhile: Meanwhile | None, again: int = 0
+    task: Task,
+    case: Case,
+    kind: Kind,
+    rung: int,
+    seeds: Seeds,
+    slot: str,
+    meanwhile: Meanwhile | None,
+    again: int = 0,
+    severe: bool = True,
 ) -> ValueSet:
     """Draw one set; those that are drawn again have other parameters."""
     instance = task.instance(case)
     rng = seeds.generator("values", case.name, kind, slot, rung, *([again] if again else []))
-    drawn, rows = _draw(task, instance, kind, rung, rng)
+    drawn, rows = _draw(task, instance, kind, rung, rng, severe)
     if again:
         drawn = tilted(drawn, instance.signature, again)
     values = with_fixed(instance, drawn)
@@ -169,7 +180,7 @@ def _draw_set(
         depth = _depth(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
         blunt = not any(wrong_elements(*pair).any() for pair in zip(shadows, expected, strict=True))
-    return ValueSet(case, kind, rung, values, expected, blunt, saturated)
+    return ValueSet(case, kind, rung, values, expected, blunt, saturated, severe=severe)
 
 
 def _seeing_products(
@@ -185,7 +196,8 @@ def _seeing_products(
         with ProductInHalfPrecision(position):
             shadows = evaluate(instance, values, widen=False)
         expected = seeing(expected, shadows, _depth(instance))
-        saturated = saturated or is_seen_without_stress_only(expected, shadows)
+        if independent_dimensions(task) and not saturated:
+            saturated = is_seen_without_stress_only(expected, shadows)
     return expected, saturated
 
 
@@ -236,7 +248,7 @@ def _less_noisy(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhile
     """
     parameters = any(spec.origin == "state" for spec in task.instance(values.case).signature.inputs)
     for again in range(1, TRIES if parameters else 0):
-        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again)
+        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe)
         if _is_clear(other):
             return _more_telling(task, other, seeds, slot, meanwhile)
     if meanwhile is not None and parameters:
@@ -254,7 +266,7 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
     for again in range(1, TRIES):
         if most >= TELLING:
             break
-        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again)
+        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe)
         share = _telling(task, other) if _is_clear(other) else 0.0
         if share > most:
             best, most = other, share
@@ -270,15 +282,13 @@ def _telling(task: Task, values: ValueSet) -> float:
     return min((telling(output, _batch(task, values), apart) for output in values.expected), default=1.0)
 
 
-def _stress_tells(task: Task, values: ValueSet) -> bool:
-    """Return whether the outputs of stressed rows depend on these, and on the precision of products.
+def _stressed_rows_differ(task: Task, values: ValueSet) -> bool:
+    """Return whether the outputs of stressed rows depend on these.
 
     Where spikes saturate them, a kernel that recognises such rows by a few elements could leave them out.
     """
     if not independent_dimensions(task):
         return True
-    if values.saturated:
-        return False
     shares = (telling_of_stress(output, _batch(task, values)) for output in values.expected)
     return min(shares, default=1.0) >= TELLING
 
@@ -302,11 +312,12 @@ def _in_half_precision(array: Array) -> Array:
 
 
 def _draw(
-    task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator
+    task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator, severe: bool
 ) -> tuple[tuple[Array, ...], Rows | None]:
     rows: Rows | None = None
     if kind == "mixed":
-        values, rows = draw_mixed(instance.signature, rung, rng, independent=independent_dimensions(task))
+        independent = independent_dimensions(task)
+        values, rows = draw_mixed(instance.signature, rung, rng, independent=independent, severe=severe)
     else:
         values = draw(instance.signature, kind, rung, rng)
     if kind != "integers" and arguments_fade(task):

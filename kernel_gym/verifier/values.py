@@ -115,13 +115,17 @@ def _quiet(signature: Signature, rung: int, rng: np.random.Generator) -> tuple[A
 
 
 def draw_mixed(
-    signature: Signature, rung: int, rng: np.random.Generator, stress: bool = True, independent: int = 0
+    signature: Signature,
+    rung: int,
+    rng: np.random.Generator,
+    stress: bool = True,
+    independent: int = 0,
+    severe: bool = True,
 ) -> tuple[tuple[Array, ...], Rows | None]:
     """Draw a value set of the kind `mixed`, and return it with the rows of the first argument that are stressed.
 
     Without `stress` it is of the kind `ordinary`, and no rows are returned. `independent` leading dimensions count rows
-    that do not depend on each other; with none of them no row is severe. On milder rungs none is where rows are few:
-    milder stress may be due to results that are saturated, which those of a severe row would be as well.
+    that do not depend on each other; with none of them no row is severe. Without `severe` none is where rows are few.
     """
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
@@ -140,7 +144,7 @@ def draw_mixed(
         rows = replace(rows, stressed=np.zeros_like(rows.stressed))
     else:
         _redraw(values[position], rows.stressed, spec, "mixed", rung, rng)
-    if independent >= len(rows.shape) and spec.numel and (rung == 0 or prod(spec.shape[:independent]) >= SEVERE):
+    if independent >= len(rows.shape) and spec.numel and (severe or prod(spec.shape[:independent]) >= SEVERE):
         rows = _with_severe(rows, spec.shape, independent, rng)
     if rows.severe is not None:
         _redraw(values[position], rows.severe, spec, "stress", SEVERE_RUNG, rng)
