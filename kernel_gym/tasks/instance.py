@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -48,6 +49,21 @@ STATISTICS = frozenset({"running_mean", "running_var"})
 
 # Problem files draw from torch's global generator, which all threads share; and they are traced.
 _BUILDING = TRACING
+
+T = TypeVar("T")
+
+
+class _built(cached_property[T]):  # noqa: N801 - used as a decorator
+    """A cached property that is computed while nothing else is built.
+
+    In Python 3.11 a cached property has a lock for all objects of the class. One thread would hold it and wait for
+    `_BUILDING`, while another one builds a module and waits for the property.
+    """
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> T:  # type: ignore[override]
+        with _BUILDING:
+            value: T = super().__get__(instance, owner)
+            return value
 
 
 def instantiate(source: str, digest: str, public: Case, case: Case) -> ModuleInstance:
@@ -229,7 +245,7 @@ class ModuleInstance:
         """Return about how many operations a plain kernel needs: multiply-adds of products, and elements."""
         return self._work
 
-    @cached_property
+    @_built
     def _work(self) -> int:
         counter, layers = FlopCounterMode(display=False), Layers()
         with _BUILDING, _unlogged(), self._mode, counter, torch.no_grad(), OnHost(), self._draws(), layers:
@@ -241,16 +257,19 @@ class ModuleInstance:
         """Return whether `forward` computes what sums of products and clipping at zero cannot."""
         return self._nonlinear
 
-    @cached_property
+    @_built
     def _model(self) -> torch.nn.Module:
         with self._seeded("parameters"):
             return _randomised(self._build())
 
-    @cached_property
+    @_built
     def _constants(self) -> dict[str, torch.Tensor]:
         if not (self._writes_tensors or self._places or _loose_tensors(self._fake_model)):
             return {}
-        return lifted_constants(self.export(decomposed=False))
+        constants = lifted_constants(self.export(decomposed=False))
+        # The timing case is exported without values: those of the module's own tensors are in the module.
+        fakes = [name for name, value in constants.items() if isinstance(value, FakeTensor)]
+        return constants | {name: attrgetter(name)(self.model()) for name in fakes}
 
     def _signature(self, domains: tuple[Domain, ...]) -> Signature:
         with _BUILDING, _unlogged(), self._mode:

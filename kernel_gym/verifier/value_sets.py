@@ -250,10 +250,13 @@ def _less_noisy(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhile
     for again in range(1, TRIES if parameters else 0):
         other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe)
         if _is_clear(other):
-            return _more_telling(task, other, seeds, slot, meanwhile)
+            other = _more_telling(task, other, seeds, slot, meanwhile)
+            if not other.fades:
+                return other
+            break  # parameters that saturate everything are not noisy, either
     if meanwhile is not None and parameters:
         meanwhile(values.values)
-    return values
+    return replace(values, fades=_telling(task, values) < TELLING)
 
 
 def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhile: Meanwhile | None) -> ValueSet:

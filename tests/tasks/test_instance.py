@@ -102,6 +102,30 @@ def test_signature_orders_arguments_then_state_then_constants():
     ]
 
 
+STATEFUL = """
+import torch
+rows = 4
+class Model(torch.nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.state = torch.ones(rows, 3)
+    def forward(self, x):
+        self.state = self.state + x
+        return self.state * 2
+def get_inputs():
+    return [torch.rand(rows, 3)]
+def get_init_inputs():
+    return [rows]
+"""
+
+
+@pytest.mark.parametrize("role", ["public", "timing"])
+def test_tensors_that_a_module_keeps_have_values_at_all_sizes(role: str) -> None:
+    instance = task(STATEFUL, rows=8).instance(Case(role, role))
+    (state,) = instance.fixed_inputs().values()
+    assert state.tolist() == [[1.0] * 3] * 4
+
+
 def test_fixed_inputs_are_what_belongs_to_the_operator():
     instance = task(RICH, rows=64).instance(Case("public", "public"))
     names = {instance.signature.inputs[position].name: value for position, value in instance.fixed_inputs().items()}

@@ -26,3 +26,13 @@ def test_tracing_waits_for_its_turn(work: Callable[[], object]) -> None:
             future = pool.submit(work)
             assert not wait([future], timeout=0.3).done
         assert future.result(timeout=120) is not None
+
+
+def test_a_module_is_built_while_another_thread_waits_for_its_turn() -> None:
+    first, second = (ModuleInstance(TASK.source, TASK.digest, TASK.public, ()) for _ in range(2))
+    with ThreadPoolExecutor(1) as pool:
+        with TRACING:
+            waiting = pool.submit(first.model)
+            assert not wait([waiting], timeout=0.3).done
+            assert second.model() is not None  # the other thread holds no lock that this one needs
+        assert waiting.result(timeout=120) is not None
