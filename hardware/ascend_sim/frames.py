@@ -28,8 +28,12 @@ SUFFIX = ".frames"
 FLAGS = (f"-fdump-tree-optimized-uid={_GIMPLE}", f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
 
 _FUNCTION, _NAME = "\n;; Function ", re.compile(r".*\((\S+), funcdef_no=\d+, ")
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_NUMBER = re.compile(r"D\.(\d+)")
+#: Strings, and characters that are template arguments. What is in them is the author's.
+_LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
+#: The number of a variable. A register that holds the value of a variable `D` is `D.0_1`.
+_NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
+#: In the name of an operand: it is a part of a variable.
+_PART = re.compile(r"D\.\d+\.")
 #: An operand in memory: the register that it is relative to, the distance, and the variable, but not what a pointer
 #: points to. In the notes of an instruction the register may be one that does not exist.
 _OPERAND = re.compile(
@@ -49,6 +53,10 @@ _MOVED = re.compile(
     r"|\(strict_low_part \(reg:(?P<part>QI|HI) \d+ sp\)\)\s+\(const_int 0"
     r"|[^\n]*? sp\))"
 )
+#: A register points to the arguments on the caller's stack: the return address is there, and a copy of it in the frame.
+_CALLERS_STACK = re.compile(rf"\(set \(reg:DI \d+ (?!sp)\w+\)\s+\(plus:DI {_STACK_POINTER}\s+\(const_int 8 ")
+#: Entries by which virtual functions of a second base are called: they jump, and have no frame.
+_THUNKS = ("_ZTh", "_ZTv", "_ZTc")
 _PARTS = {"QI": 1 << 8, "HI": 1 << 16}
 
 
@@ -77,9 +85,9 @@ def write(target: Path, kernel: ELFFile) -> str | None:
     lines = []
     for (begin, size), names in sorted(_functions(kernel).items()):
         known = [frames[name] for name in names if name in frames]
-        if not known:
+        if not known and not names[0].startswith(_THUNKS):
             raise InfrastructureError(f"{names[0]} is missing in the compiler's dump")
-        lines += [f"{begin} {begin + size} {word.alignment} {word.begin} {word.end}\n" for word in known[0]]
+        lines += [f"{begin} {begin + size} {word.alignment} {word.begin} {word.end}\n" for word in (known or [[]])[0]]
     target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
     return None
 
@@ -87,7 +95,7 @@ def write(target: Path, kernel: ELFFile) -> str | None:
 def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
     """Yield each function of two dumps with its trusted words; None where they are too far from the stack pointer."""
     bodies = (body.partition("<bb ")[2] for body in gimple.split(_FUNCTION)[1:])
-    in_memory = {number for body in bodies for number in _NUMBER.findall(_STRING.sub("", body))}
+    in_memory = {number for body in bodies for number in _NUMBER.findall(_LITERAL.sub("", body))}
     for text in instructions.split(_FUNCTION)[1:]:
         name = _NAME.match(text)
         if name is None:
@@ -97,10 +105,12 @@ def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | Non
 
 def _words(text: str, in_memory: set[str]) -> list[Word] | None:
     prologue = text.partition(_PROLOGUE_END)[0]
+    if _CALLERS_STACK.search(prologue):
+        return None
     words = set()
     for base, distance, far, name, number, size in _OPERAND.findall(text):
         is_variable = number in in_memory and name not in _NEVER_POINTED_TO
-        if is_variable or base in _NO_REGISTERS or _NUMBER.search(name):  # the last is a part of a variable
+        if is_variable or base in _NO_REGISTERS or _PART.search(name):
             continue
         lowest = Word(1, 0, 0) if base in _FRAME_POINTERS else _lowest_word(prologue) if base == "sp" else None
         if lowest is None or far:

@@ -45,12 +45,14 @@ EXECUTOR, EXECUTOR_FILES = "executor", 5
 _REGISTERS = {"x86_64": ("rbx", "r12", "r13", "r14", "r15")}.get(
     platform.machine(), (*(f"x{i}" for i in range(19, 29)), *(f"v{i}" for i in range(8, 16)))
 )
+#: Arguments are written below the frame, not pushed: otherwise an aligned frame keeps its return address twice.
+_X86 = ("-mindirect-branch=thunk-extern", "-fcf-protection=none", "-maccumulate-outgoing-args")
 GUARD_FLAGS = (
     *("-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0"),
     *("--param=asan-globals=0", "-fno-omit-frame-pointer", "-fno-jump-tables", "-fno-optimize-sibling-calls"),
     "-fstack-clash-protection",
     *(f"-fcall-used-{register}" for register in _REGISTERS),
-    *(("-mindirect-branch=thunk-extern", "-fcf-protection=none") if platform.machine() == "x86_64" else ()),
+    *(_X86 if platform.machine() == "x86_64" else ()),
 )
 
 #: Kernels are compiled with little optimisation; every basic block is counted, so that scalar code costs time.

@@ -38,6 +38,21 @@ RETURNING = {
             const Large made = Next(Next(Next(Next(Large{}, 1), 2), 3), 4);
             return made.words[1] + made.words[2] + made.words[3] + made.words[4];
         }""",
+    "aligned variables and arguments on the stack": """
+        __aicore__ inline uint64_t Add(int a, int b, int c, int d, int e, int f, int g, uint64_t *last) {
+            alignas(64) uint64_t here[2] = {1, 2};
+            uint64_t *place = &here[1];
+            return a + b + c + d + e + f + g + *place + *last;
+        }
+        __aicore__ inline uint64_t Sum() {
+            alignas(128) uint64_t last = 1;
+            return Add(1, 1, 1, 1, 1, 1, 1, &last);
+        }""",
+    "virtual functions of two bases": """
+        struct First { virtual uint64_t One() const { return 1; } };
+        struct Second { uint64_t own = 9; virtual uint64_t Nine() const { return own; } };
+        struct Both final : First, Second { uint64_t Nine() const override { return own; } };
+        __aicore__ inline uint64_t Sum() { Both both; return both.One() + both.Nine(); }""",
     "recursion": """
         __aicore__ inline Large Make(uint64_t n) {
             Large result = n ? Make(n - 1) : Large{};
@@ -168,6 +183,15 @@ TRUSTED = {
             return 1;
         }
         __aicore__ inline uint64_t Change(uint64_t *place) { return Last(1, 2, 3, 4, 5, 6, 7, 8, place); }""",
+    "the return address of a frame of another alignment": """
+        struct alignas(64) Wide { uint64_t words[8]; };
+        __aicore__ inline uint64_t Skip(Wide wide) {
+            alignas(128) uint64_t here = 0;
+            uint64_t *word = &wide.words[0] - 1;
+            for (int i = 0; i < 64; ++i, --word) *word += 0;
+            return here;
+        }
+        __aicore__ inline uint64_t Change(uint64_t *) { return Skip({}); }""",
     "in a frame of another alignment": """
         __aicore__ inline uint64_t Change(uint64_t *place) {
             alignas(128) uint64_t here = 0;
@@ -283,6 +307,33 @@ def test_words_are_found_relative_to_the_record_of_their_frame(
     ((function, words),) = frames.read(GIMPLE, text)
     assert function == "_Z6ChangePm"
     assert words == (None if place is None else [frames.Word(1, place, place + 8)])
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        r"""MarkD.15<'\"'> ("followedD.10");""",
+        r"""MarkD.15<'"'> ("D.10", "it's D.10");""",
+        "D.10_3 = DD.16;",
+        "D.10D.17 = DD.16;",
+    ],
+    ids=["a character", "another character", "a register", "a temporary"],
+)
+def test_names_and_texts_of_the_author_are_no_variables(forged: str) -> None:
+    gimple = GIMPLE.replace("  SetD.12", f"  {forged}\n  SetD.12")
+    text = INSTRUCTIONS.format(fp="bp", base="bp", record=AT_THE_RECORD, prologue="", distance=-24, name="followedD.10")
+    assert list(frames.read(gimple, text)) == [("_Z6ChangePm", [frames.Word(1, -24, -16)])]
+
+
+def test_a_frame_with_its_return_address_elsewhere_does_not_compile() -> None:
+    """As g++ would write it for x86-64, if arguments were pushed."""
+    elsewhere = """(insn/f 19 8 20 2 (set (reg:DI 38 r10)
+        (plus:DI (reg/f:DI 7 sp)
+            (const_int 8 [0x8]))) "kernel.cpp":3 80 {*lea} (nil))
+"""
+    text = INSTRUCTIONS.format(fp="bp", base="bp", record=AT_THE_RECORD, prologue="", distance=-24, name="followedD.10")
+    ((_, words),) = frames.read(GIMPLE, text.replace("(insn/f 20", elsewhere + "(insn/f 20"))
+    assert words is None
 
 
 def test_a_frame_whose_words_cannot_be_placed_does_not_compile(

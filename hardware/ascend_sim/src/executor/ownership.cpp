@@ -56,10 +56,10 @@ uint32_t Claims::joined(uint32_t set, uint32_t number) {
     pieces_ += 5;
     std::vector<Claim> left;
     for (const Claim &other : sets_[set]) {
+        // What does not commute with `claim` stays: a later access that commutes with `claim` may not know it.
         const bool own = CoreOrder::core_of(other.agent) == CoreOrder::core_of(claim.agent);
-        const bool covered = own ? other.agent == claim.agent && other.kind == claim.kind
-                                 : before(other, CoreOrder::core_of(claim.agent));
-        if (!covered) left.push_back(other);
+        const bool known = own ? other.agent == claim.agent : before(other, CoreOrder::core_of(claim.agent));
+        if (!known || other.kind != claim.kind) left.push_back(other);
     }
     left.push_back(claim);
     std::sort(left.begin(), left.end());

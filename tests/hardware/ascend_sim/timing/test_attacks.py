@@ -158,6 +158,18 @@ def test_atomic_copies_meet_freely_if_they_commute(device: AscendSim, copies: st
     assert rule(device, text + STORE) == broken
 
 
+def test_a_plain_write_is_not_forgotten_behind_an_atomic_one_that_knows_it(device: AscendSim) -> None:
+    """Core 1 waits for core 0's write and adds to it; core 2 adds as well, and waits for nobody."""
+    text = (
+        SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); IBSet(gm, w, 0, 0); } "
+        "SetAtomicAdd<float>(); if (block == 1) { IBWait(gm, w, 0, 0); DataCopy(room, a, L); } "
+        "if (block == 2) { %s DataCopy(room, a, L); } SetAtomicNone(); " + STORE
+    )
+    twice = text.replace("IBSet(gm, w, 0, 0);", "IBSet(gm, w, 0, 0); IBSet(gm, w, 0, 1);")
+    assert rule(device, text % "") == "GM_RACE"
+    assert rule(device, twice % "IBWait(gm, w, 0, 1);") is None
+
+
 def test_a_barrier_of_events_is_no_cheaper_than_one_of_all_cores(device: AscendSim) -> None:
     star = "if (block) IBSet(gm, w, block, 0); else for (uint32_t i = 1; i < GetBlockNum(); ++i) IBWait(gm, w, i, 0);"
     assert us(device, SETUP + LOAD + star) > us(device, SETUP + LOAD + "SyncAll();")
