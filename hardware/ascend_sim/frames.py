@@ -27,7 +27,7 @@ _GIMPLE, _INSTRUCTIONS = "kernel.variables", "kernel.instructions"
 SUFFIX = ".frames"
 FLAGS = (f"-fdump-tree-optimized-uid={_GIMPLE}", f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
 
-_FUNCTION, _NAME = "\n;; Function ", re.compile(r".*\((\S+), funcdef_no=\d+, ")
+_FUNCTION, _BLOCK, _NAME = "\n;; Function ", "\n  <bb ", re.compile(r".*\((\S+), funcdef_no=\d+, ")
 #: Strings, and characters that are template arguments. What is in them is the author's.
 _LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
 #: The number of a variable. A register that holds the value of a variable `D` is `D.0_1`.
@@ -94,7 +94,7 @@ def write(target: Path, kernel: ELFFile) -> str | None:
 
 def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
     """Yield each function of two dumps with its trusted words; None where they are too far from the stack pointer."""
-    bodies = (body.partition("<bb ")[2] for body in gimple.split(_FUNCTION)[1:])
+    bodies = (body.partition(_BLOCK)[2] for body in gimple.split(_FUNCTION)[1:])
     in_memory = {number for body in bodies for number in _NUMBER.findall(_LITERAL.sub("", body))}
     for text in instructions.split(_FUNCTION)[1:]:
         name = _NAME.match(text)

@@ -100,6 +100,7 @@ _SCALAR_CALLS = frozenset({"min", "max", "abs"})
 _COMPUTING_METHODS = {
     "operator[]": 2,
     "GetPhyAddr": 2,
+    "GetSize": 1,
     "SetSize": 2,
     "SetBufferLen": 2,
     "SetAddrWithOffset": 3,
@@ -205,7 +206,7 @@ def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
     them has lanes. No kernel that passes the screen names one.
     """
     names, pieces = aliases(source), _FUNCTION.split(dump)
-    parts = [text.partition("<bb ") for text in pieces[2::2]]
+    parts = [text.partition("\n  <bb ") for text in pieces[2::2]]
     functions = [_Function(head, names) for head, _, _ in parts]
     types = [meaning for _, meaning in _meanings(source)] + _SIZED.findall(source)
     lanes = max([_widest(types), *(_widest(function.types) for function in functions)])

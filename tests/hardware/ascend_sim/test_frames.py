@@ -325,6 +325,12 @@ def test_names_and_texts_of_the_author_are_no_variables(forged: str) -> None:
     assert list(frames.read(gimple, text)) == [("_Z6ChangePm", [frames.Word(1, -24, -16)])]
 
 
+def test_the_head_of_a_function_is_no_block() -> None:
+    gimple = GIMPLE.replace("void ChangeD.9 (", "void Change<bb [1]>D.9 (")
+    text = INSTRUCTIONS.format(fp="bp", base="bp", record=AT_THE_RECORD, prologue="", distance=-24, name="followedD.10")
+    assert list(frames.read(gimple, text)) == [("_Z6ChangePm", [frames.Word(1, -24, -16)])]
+
+
 def test_a_frame_with_its_return_address_elsewhere_does_not_compile() -> None:
     """As g++ would write it for x86-64, if arguments were pushed."""
     elsewhere = """(insn/f 19 8 20 2 (set (reg:DI 38 r10)
