@@ -23,6 +23,7 @@ OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset", "memcmp"))
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
+_SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -82,13 +83,15 @@ def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
     """Count the operations of the kernel; return what keeps the dump from fitting the object file."""
     try:
         operations.count(folder / OBJECT, text, elf)
-        too_large = frames.write(folder / OBJECT, elf)
+        unknown = frames.write(folder / OBJECT, elf)
     except InfrastructureError:
         errors = _beyond_arrays(folder, counted=True)
         if not errors:
             raise
         return errors
-    return (Diagnostic(f"the local variables of {too_large} take too much memory"),) if too_large else ()
+    if not unknown:
+        return ()
+    return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
 
 
 def _beyond_arrays(folder: Path, counted: bool = False) -> tuple[Diagnostic, ...]:

@@ -46,12 +46,14 @@ _NO_REGISTERS = frozenset({"frame", "argp", "sfp", "ap"})
 _PROLOGUE_END = "NOTE_INSN_PROLOGUE_END"
 _STACK_POINTER = r"\(reg/f:DI \d+ sp\)"
 _TO_FRAME = re.compile(rf"\(set \(reg/f:DI \d+ (?:bp|x29)\)\s+(?:\(plus:DI )?{_STACK_POINTER}(?:\s+\(const_int (\d+))?")
-#: Changes of the stack pointer: by a constant, to a multiple of one, to a multiple of 256 or 65536, or any other.
+#: Changes of the stack pointer: by a constant, at once or page by page in a loop; to a multiple of a constant, 256 or
+#: 65536; or any other. A store to the place that it points to is none: so each page is touched.
 _MOVED = re.compile(
-    rf"\(set (?:{_STACK_POINTER}\s+\(plus:DI {_STACK_POINTER}\s+\(const_int -(?P<bytes>\d+)"
-    rf"|{_STACK_POINTER}\s+\(and:DI {_STACK_POINTER}\s+\(const_int -(?P<alignment>\d+)"
-    r"|\(strict_low_part \(reg:(?P<part>QI|HI) \d+ sp\)\)\s+\(const_int 0"
-    r"|[^\n]*? sp\))"
+    rf"\(set {_STACK_POINTER}\s+\((?:plus:DI {_STACK_POINTER}\s+\(const_int -|minus:DI {_STACK_POINTER}\s+\(const_int )"
+    r"(?P<bytes>\d+)"
+    rf"|\(set {_STACK_POINTER}\s+\(and:DI {_STACK_POINTER}\s+\(const_int -(?P<alignment>\d+)"
+    r"|\(set \(strict_low_part \(reg:(?P<part>QI|HI) \d+ sp\)\)\s+\(const_int 0"
+    r"|\((?:set|(?:pre|post)_\w+:DI) (?!\(mem)[^\n]* sp\)"
 )
 #: A register points to the arguments on the caller's stack: the return address is there, and a copy of it in the frame.
 _CALLERS_STACK = re.compile(rf"\(set \(reg:DI \d+ (?!sp)\w+\)\s+\(plus:DI {_STACK_POINTER}\s+\(const_int 8 ")
@@ -69,7 +71,7 @@ class Word(NamedTuple):
 
 
 def write(target: Path, kernel: ELFFile) -> str | None:
-    """Write the trusted words of a kernel that was compiled with `FLAGS`; return a function whose frame is too large.
+    """Write the trusted words of a kernel that was compiled with `FLAGS`; return a function with an unknown frame.
 
     Raises:
         InfrastructureError: If the dumps do not fit the object file.
@@ -93,7 +95,7 @@ def write(target: Path, kernel: ELFFile) -> str | None:
 
 
 def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
-    """Yield each function of two dumps with its trusted words; None where they are too far from the stack pointer."""
+    """Yield each function of two dumps with its trusted words; None where their places are unknown."""
     bodies = (body.partition(_BLOCK)[2] for body in gimple.split(_FUNCTION)[1:])
     in_memory = {number for body in bodies for number in _NUMBER.findall(_LITERAL.sub("", body))}
     for text in instructions.split(_FUNCTION)[1:]:

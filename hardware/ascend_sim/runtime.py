@@ -40,8 +40,8 @@ NUMERICS, NUMERICS_FLAGS = "numerics", ("-O3", "-fno-trapping-math")
 EXECUTOR, EXECUTOR_FILES = "executor", 5
 
 #: Flags by which the kernel process supervises kernel code: every memory access calls the guard, no register of a
-#: caller is saved in a frame, a stack grows page by page into its guard page, and calls through pointers can be
-#: recognised in the binary (src/kernel_process/guard.h).
+#: caller is saved in a frame, a stack grows page by page into its guard page (otherwise a large frame could begin in
+#: other memory below it), and calls through pointers can be recognised in the binary (src/kernel_process/guard.h).
 _REGISTERS = {"x86_64": ("rbx", "r12", "r13", "r14", "r15")}.get(
     platform.machine(), (*(f"x{i}" for i in range(19, 29)), *(f"v{i}" for i in range(8, 16)))
 )

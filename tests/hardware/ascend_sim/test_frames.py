@@ -127,6 +127,16 @@ RETURNING = {
             for (uint64_t i = 0; i < 4; ++i) sum += few[i] + (words[4999 - i] == 4999 - i);
             return sum;
         }""",
+    "large frames of other alignments": """
+        __aicore__ inline void Fill(uint64_t *words, uint64_t n) { for (uint64_t i = 0; i < n; ++i) words[i] = i; }
+        template <uint64_t alignment, uint64_t n> __aicore__ inline uint64_t Last() {
+            alignas(alignment) uint64_t table[n];
+            Fill(table, n);
+            return (uint64_t)table % alignment ? 0 : table[n - 1] - (n - 3);
+        }
+        __aicore__ inline uint64_t Sum() {
+            return Last<64, 1000>() + Last<128, 5000>() + Last<4096, 3>() + Last<8192, 3000>() + Last<65536, 3>();
+        }""",
 }
 
 #: Functions that change a pointer in a frame, which the compiled code uses without calling the guard again. `Set`
@@ -189,6 +199,18 @@ TRUSTED = {
             *(Pair *)place = SetPair(&here, place, 2);
             return 1;
         }""",
+    "in a frame of another alignment and several pages": """
+        __aicore__ inline uint64_t Change(uint64_t *place) {
+            alignas(64) uint64_t here[1000] = {};
+            *(Pair *)place = SetPair(here, place, 8);
+            return 1;
+        }""",
+    "in a frame of another alignment and many pages": """
+        __aicore__ inline uint64_t Change(uint64_t *place) {
+            alignas(128) uint64_t here[9000] = {};
+            *(Pair *)place = SetPair(here, place, 16);
+            return 1;
+        }""",
     "behind a read": """
         __aicore__ inline Large Change(uint64_t *place) {
             Large result;
@@ -246,6 +268,33 @@ INSTRUCTIONS = """
 LOWERED = """(insn/f 21 20 22 2 (set (reg/f:DI 31 sp)
         (plus:DI (reg/f:DI 31 sp)
             (const_int -32 [0xe0]))) "kernel.cpp":3 80 {*adddi3} (nil))"""
+#: As g++ writes it for x86-64 where a frame takes several pages, and where it takes many. Each page is touched.
+TOUCHED = f"""{LOWERED}
+(insn 23 21 24 2 (parallel [
+            (set (mem/v:DI (reg/f:DI 31 sp) [0  S8 A8])
+                (unspec:DI [
+                        (const_int 0 [0])
+                    ] UNSPEC_PROBE_STACK))
+            (clobber (reg:CC 17 flags))
+        ]) "kernel.cpp":3 80 {{probe_stack_1_di}} (nil))
+{LOWERED}"""
+IN_A_LOOP = f"""(insn 23 21 24 2 (set (reg:DI 39 r11)
+        (plus:DI (reg/f:DI 31 sp)
+            (const_int -4096 [0xf000]))) "kernel.cpp":3 80 {{*leadi}} (nil))
+(insn 24 23 25 2 (parallel [
+            (set (reg:DI 39 r11)
+                (unspec_volatile:DI [
+                        (reg:DI 39 r11)
+                    ] UNSPECV_PROBE_STACK_RANGE))
+            (set (reg/f:DI 31 sp)
+                (minus:DI (reg/f:DI 31 sp)
+                    (const_int 4096 [0x1000])))
+            (clobber (reg:CC 17 flags))
+            (clobber (mem:BLK (scratch) [0  A8]))
+        ]) "kernel.cpp":3 80 {{adjust_stack_and_probe_di}} (nil))
+{LOWERED}"""
+PUSHED = """(insn/f 21 20 22 2 (set (mem:DI (pre_dec:DI (reg/f:DI 31 sp)) [0  S8 A8])
+        (reg:DI 0 ax)) "kernel.cpp":3 80 {*pushdi2_rex64} (nil))"""
 BY_A_REGISTER = LOWERED.replace("(const_int -32 [0xe0])", "(reg:DI 12 x12)")
 AT_THE_RECORD, ABOVE = "(reg/f:DI 31 sp)", "(plus:DI (reg/f:DI 31 sp)\n            (const_int 16 [0x10]))"
 
@@ -284,6 +333,10 @@ def test_pointers_that_compiled_code_keeps_in_a_frame_cannot_be_changed(
         ("sp", AT_THE_RECORD, "", 24, 24),
         ("sp", ABOVE, "", 24, 8),
         ("sp", AT_THE_RECORD, LOWERED, 24, -8),
+        ("sp", AT_THE_RECORD, TOUCHED, 24, -40),
+        ("sp", AT_THE_RECORD, IN_A_LOOP, 24, -4104),
+        ("sp", AT_THE_RECORD, IN_A_LOOP.replace("(const_int 4096 [0x1000])", "(reg:DI 39 r11)"), 24, None),
+        ("sp", AT_THE_RECORD, PUSHED, 24, None),
         ("sp", AT_THE_RECORD, BY_A_REGISTER, 24, None),
         ("x0", AT_THE_RECORD, "", 24, None),
     ],
@@ -338,7 +391,8 @@ def test_a_frame_whose_words_cannot_be_placed_does_not_compile(
 ) -> None:
     monkeypatch.setattr(frames, "read", lambda *_: iter([("kernel_launch", None)]))
     build = device.build(Kernel(source("host", "")))
-    assert [each.message for each in build.diagnostics] == ["the local variables of kernel_launch take too much memory"]
+    (error,) = build.diagnostics
+    assert error.message.startswith("kernel_launch keeps its local variables where they cannot be guarded: declare")
 
 
 def test_a_function_without_a_dump_is_an_error(device: AscendSim, tmp_path: Path) -> None:
