@@ -27,13 +27,19 @@ _ELEMENT_TYPES = {
     "bool": "bool",
     **{name: f"{name}_t" for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")},
 }
+#: What the author's classes and arguments reach is counted as the author's own code.
 _BEFORE = """
 #include "lib/cube_tiling.h"
 {definition}
 namespace kernel_gym_bundle {{
 template <class T>
-ASC_UNCOUNTED T tiling(GM_ADDR from) {{ return *reinterpret_cast<const T *>(from); }}
-inline ASC_UNCOUNTED uint64_t key(GM_ADDR from) {{ return reinterpret_cast<const uint64_t *>(from)[-1]; }}
+T tiling(GM_ADDR from) {{ return *reinterpret_cast<const T *>(from); }}
+inline uint64_t key(GM_ADDR from) {{ return reinterpret_cast<const uint64_t *>(from)[-1]; }}
+constexpr auto AIV = ASC_AIV, AIC = ASC_AIC, MIX = ASC_MIX, MIX_1_1 = ASC_MIX_1_1;
+template <asc_core_kind cores, auto kernel>
+ASC_UNCOUNTED auto launcher(uint32_t blocks, void *stream) {{
+    return ::asc::launcher<cores, kernel>(blocks, nullptr, stream);
+}}
 }}
 #define GET_TILING_DATA(name, from) {struct} name = ::kernel_gym_bundle::tiling<{struct}>(from)
 #define GET_TILING_DATA_WITH_STRUCT(type, name, from) type name = ::kernel_gym_bundle::tiling<type>(from)
@@ -94,10 +100,14 @@ def compose(kernel: str, function: str, program: HostProgram, column: int) -> st
 
 
 def _launch_by_key(kernel: str, function: str, arguments: str) -> list[str]:
-    """Return the launches of tiling keys whose cores the kernel names: `KERNEL_TASK_TYPE(1, KERNEL_TYPE_AIV_ONLY)`."""
+    """Return the launches of tiling keys whose cores the kernel names: `KERNEL_TASK_TYPE(1, KERNEL_TYPE_AIV_ONLY)`.
+
+    They are screened as the author's own, so they use names that an author may use.
+    """
+    names = "::kernel_gym_bundle::"
     return [
-        f"    if (data[0] == {key}) {{\n        ::asc::launcher<ASC_{KINDS[kind]}, {function}>"
-        f"(blocks, nullptr, stream)({arguments});\n        return 0;\n    }}\n"
+        f"    if (data[0] == {key}) {{\n        {names}launcher<{names}{KINDS[kind]}, {function}>(blocks, stream)"
+        f"({arguments});\n        return 0;\n    }}\n"
         for key, kind in re.findall(r"\bKERNEL_TASK_TYPE\s*\(\s*(\d+)\s*,\s*(\w+)\s*\)", kernel)
         if kind in KINDS
     ]

@@ -1,4 +1,4 @@
-"""The confined process that runs a bundle's Python: ModelNew, and the file itself if it computes one of its strings."""
+"""The confined process that runs ModelNew of a bundle."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 from kernel_gym.confinement.python_process import PythonProcess
-from kernel_gym.errors import BundleError
 from kernel_gym.kernel import BUNDLE_TEXTS
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.messages import BrokenMessage
 
-#: Seconds that the model may take to build itself and around its launches, and that the file of a bundle may take.
-SECONDS, TEXT_SECONDS = 300.0, 20.0
+#: Seconds that the model may take to build itself and around its launches.
+SECONDS = 300.0
 #: Bytes of the tensors of one launch or result: so many times those of the task, and at least so many.
 MOST_TIMES, LEAST_BYTES = 32, 256 << 20
 
@@ -45,16 +44,16 @@ class ModelProcess(PythonProcess):
     def __init__(self) -> None:
         package = str(Path(__file__).resolve().parent.parent)
         super().__init__("kernel_gym.hardware.bundles.model_server", "bundle", torch.get_num_threads(), [package])
-        self._limit = self._left = SECONDS
+        self._left = SECONDS
         self._most_bytes = LEAST_BYTES
         #: The outputs of the last call that torch wrote, by position.
         self.made: list[int] = []
 
     def forward(self, request: dict[str, Any], tensors: Sequence[torch.Tensor], launch: Launch) -> list[torch.Tensor]:
         """Call the model; `launch` runs its launches. A ModelFailure if the model fails."""
-        self._limit = self._left = SECONDS
+        self._left = SECONDS
         self._most_bytes = max(LEAST_BYTES, MOST_TIMES * sum(tensor.nbytes for tensor in tensors))
-        reply, outputs = self._exchange(request | {"method": "forward"}, tensors)
+        reply, outputs = self._exchange(request, tensors)
         while reply.get("kind") == "launch":
             try:
                 results = _launched(reply, outputs, launch)
@@ -74,15 +73,6 @@ class ModelProcess(PythonProcess):
         self.made = _list_of(reply.get("made"), int)
         return outputs
 
-    def texts(self, source: str) -> dict[str, str]:
-        """Run the file of a bundle and return its strings."""
-        self._limit = self._left = TEXT_SECONDS
-        reply, _ = self._exchange({"method": "texts", "source": source}, ())
-        texts = reply.get("texts")
-        if not isinstance(texts, dict):
-            raise BundleError(f"the bundle does not run: {str(reply.get('message'))[:400]}")
-        return {name: text for name, text in texts.items() if name in BUNDLE_TEXTS and isinstance(text, str)}
-
     def _exchange(
         self, request: dict[str, Any], tensors: Sequence[torch.Tensor]
     ) -> tuple[dict[str, Any], list[torch.Tensor]]:
@@ -97,7 +87,7 @@ class ModelProcess(PythonProcess):
                 raise BrokenMessage("no object")
         except (OSError, EOFError, BrokenMessage, ValueError, RecursionError) as error:
             status, words = self._wait(0.0 if isinstance(error, BrokenMessage) else 5.0)
-            why = f"took longer than {self._limit:.0f} s" if self._late else f"ended its process (status {status})"
+            why = f"took longer than {SECONDS:.0f} s" if self._late else f"ended its process (status {status})"
             if isinstance(error, BrokenMessage):
                 why = f"sent what no launch and no result has: {error}"
             last = f": {words.splitlines()[-1]}" if words and not self._late else ""
@@ -125,14 +115,3 @@ def _list_of(value: object, kind: type) -> list[Any]:
 
 def _not_its_own() -> ModelFailure:
     return ModelFailure(BUNDLE_TEXTS["model_src"], "the model wrote to a pipe that is not its own")
-
-
-def compute_texts(source: str) -> dict[str, str]:
-    """Run the file of a bundle in a process of its own and return its strings; a BundleError if it fails."""
-    process = ModelProcess()
-    try:
-        return process.texts(source)
-    except ModelFailure as failure:
-        raise BundleError(f"the bundle does not run: {failure.message}") from failure
-    finally:
-        process.close()

@@ -133,8 +133,6 @@ class Server:
     def answer(self, request: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
         """Return the response to one request and its tensors."""
         try:
-            if request["method"] == "texts":
-                return {"texts": _texts(request["source"])}, []
             outputs = self._forward(request, tensors)
             return {"kind": "result", "made": self._made(outputs)}, outputs
         except (bindings.NotUnderstood, bindings.BindingError) as error:
@@ -239,13 +237,6 @@ def _function(evaluator: bindings.Evaluator, name: str) -> Callable[..., Any]:
             raise bindings.BindingError(f"{name}(): {type(error).__name__}: {words}") from None
 
     return call
-
-
-def _texts(source: str) -> dict[str, str]:
-    """Run the file of a bundle and return its six strings."""
-    namespace: dict[str, Any] = {"__name__": "bundle"}
-    exec(compile(source, "<bundle>", "exec"), namespace)
-    return {name: namespace[name] for name in BUNDLE_TEXTS if isinstance(namespace.get(name), str)}
 
 
 def _line(error: BaseException) -> int | None:

@@ -22,7 +22,7 @@ from kernel_gym.hardware.bundles.call import BuiltBundle, Call, Prices, ProbeCal
 from kernel_gym.hardware.bundles.host import HostProgram
 from kernel_gym.hardware.bundles.model_process import ModelFailure, ModelProcess
 from kernel_gym.hardware.bundles.provenance import Probe
-from kernel_gym.hardware.bundles.text import bundle_of
+from kernel_gym.hardware.bundles.text import read
 from kernel_gym.hardware.device import Build, Diagnostic, Inputs, Run
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
@@ -62,7 +62,7 @@ class BundleRunner:
     def build(self, kernel: Kernel, task: Task) -> Build:
         """Compile host code and kernel of a bundle."""
         try:
-            bundle = bundle_of(kernel)
+            bundle = read(kernel.source)
         except BundleError as error:
             return Build(kernel, diagnostics=(Diagnostic(str(error), error.line),))
         program = host.build(bundle, self._folder(kernel))

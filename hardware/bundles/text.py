@@ -1,8 +1,4 @@
-"""Reads a bundle: a Python file that assigns six strings.
-
-Strings that are written out are read from the syntax tree; nothing runs. A file that computes one of them runs in a
-confined process.
-"""
+"""Reads a bundle: a Python file that assigns six strings. They are read from its syntax tree; nothing of it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ from functools import lru_cache
 
 from kernel_gym import python_text
 from kernel_gym.errors import BundleError
-from kernel_gym.kernel import BUNDLE_TEXTS, Kernel, readable
+from kernel_gym.hardware.bundles.strings import strings
+from kernel_gym.kernel import BUNDLE_TEXTS, readable
 
 #: Most characters of a bundle.
 MAX_CHARACTERS = 1_000_000
@@ -51,18 +48,6 @@ class Bundle:
         return {BUNDLE_TEXTS[name]: text for name, text in self.texts.items()}
 
 
-def bundle_of(kernel: Kernel) -> Bundle:
-    """Return the bundle of a kernel; a BundleError says in one line what is wrong.
-
-    A file may compute other texts each time it runs. What is screened is what is built: a kernel has one bundle, also
-    if several threads ask for it at once.
-    """
-    if "bundle" not in vars(kernel):
-        vars(kernel).setdefault("bundle", read(kernel.source))
-    bundle: Bundle = vars(kernel)["bundle"]
-    return bundle
-
-
 def read(source: str) -> Bundle:
     """Read a bundle; a BundleError says in one line what is wrong."""
     if len(source) > MAX_CHARACTERS:
@@ -72,12 +57,7 @@ def read(source: str) -> Bundle:
 
 @lru_cache(maxsize=256)
 def _read(source: str) -> Bundle:
-    tree = _parse(source)
-    texts = _written_out(tree)
-    if set(texts) != set(BUNDLE_TEXTS) and _computes(tree, set(BUNDLE_TEXTS) - set(texts)):
-        from kernel_gym.hardware.bundles.model_process import compute_texts  # starts a process
-
-        texts = compute_texts(source)
+    texts = strings(_parse(source), BUNDLE_TEXTS, MAX_CHARACTERS)
     missing = [name for name in BUNDLE_TEXTS if name not in texts]
     if missing:
         raise BundleError(f"the bundle lacks {', '.join(missing)}; it assigns six strings: {', '.join(BUNDLE_TEXTS)}")
@@ -93,22 +73,6 @@ def _parse(source: str) -> ast.Module:
         raise BundleError(f"the bundle is not Python: {error.msg}", error.lineno) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BundleError(f"the bundle is not Python: {error}") from None
-
-
-def _written_out(tree: ast.Module) -> dict[str, str]:
-    """Return the texts that are plain strings."""
-    texts = dict[str, str]()
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-            if isinstance(statement.value.value, str):
-                texts |= {name: statement.value.value for name in names if name in BUNDLE_TEXTS}
-    return texts
-
-
-def _computes(tree: ast.Module, names: set[str]) -> bool:
-    """Return whether the file may assign to these names in another way than by a plain string."""
-    return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in names for n in ast.walk(tree))
 
 
 def _operator(text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from kernel_gym.hardware.bundles.text import Bundle, bundle_of
+from kernel_gym.hardware.bundles.text import Bundle
+from kernel_gym.hardware.bundles.text import read as read_bundle
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.kernel import BUNDLE_TEXTS, Kernel
 from kernel_gym.verifier.screening.screen import BOOKS
@@ -61,4 +62,4 @@ class Submission:
 
 def read_submission(kernel: Kernel) -> Submission:
     """Return the texts of a kernel; a BundleError if it is a bundle and lacks something."""
-    return Submission(kernel, bundle_of(kernel) if kernel.form == "bundle" else None)
+    return Submission(kernel, read_bundle(kernel.source) if kernel.form == "bundle" else None)

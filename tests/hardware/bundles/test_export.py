@@ -62,21 +62,20 @@ def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as
     assert bundle.latency_us == pytest.approx(one_file.latency_us, rel=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "launches"),
     [
         ("level1/relu", 1),
-        ("level1/softmax", 1),
-        ("level1/square_matrix_multiplication", 1),
-        ("level1/mse_loss", 2),
-        ("level1/max_pooling_1d", 3),
-        ("level2/gemm_multiply_leakyrelu", 2),
-        ("level2/conv2d_relu_bias_add", 3),
+        pytest.param("level1/softmax", 1, marks=pytest.mark.slow),
+        pytest.param("level1/square_matrix_multiplication", 1, marks=pytest.mark.slow),
+        pytest.param("level1/mse_loss", 2, marks=pytest.mark.slow),
+        pytest.param("level1/max_pooling_1d", 3, marks=pytest.mark.slow),
+        pytest.param("level2/gemm_multiply_leakyrelu", 2, marks=pytest.mark.slow),
+        pytest.param("level2/conv2d_relu_bias_add", 3, marks=pytest.mark.slow),
     ],
 )
 def test_an_exported_kernel_is_as_feasible_and_as_fast(name, launches):
-    """Run by `make test-slow`."""
+    """The first is run by `make test`, all are run by `make test-slow`."""
     task = suites.find_task(name)
     kernel = fluent(task)
     assert kernel.source.count("<<<") == launches

@@ -9,11 +9,10 @@ import torch
 from repository import ROOT
 
 from kernel_gym.confinement import building
-from kernel_gym.errors import BundleError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.bundles import call, host, model_process, model_server
 from kernel_gym.hardware.bundles.host import Attribute, HostFailure
-from kernel_gym.hardware.bundles.model_process import ModelFailure, compute_texts
+from kernel_gym.hardware.bundles.model_process import ModelFailure
 from kernel_gym.hardware.bundles.text import read
 from kernel_gym.hardware.device import Fault, Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -47,13 +46,12 @@ def before_host(text):
     return "namespace optiling {\nconst", f"{text}\nnamespace optiling {{\nconst"
 
 
-def test_a_link_in_place_of_the_file_of_errors_is_not_followed(tmp_path):
+def test_a_link_in_place_of_the_file_of_errors_is_not_followed(sample, tmp_path):
     (tmp_path / "secret").write_text("the secret")
-    source = f"import os\nos.symlink({str(tmp_path / 'secret')!r}, 'errors')\nos._exit(1)\nmodel_src = ''"
-    with pytest.raises(BundleError) as caught:
-        compute_texts(source)
-    assert "ended its process (status 1)" in str(caught.value)
-    assert "secret" not in str(caught.value)
+    link = f"import os\nos.symlink({str(tmp_path / 'secret')!r}, 'errors')\nos._exit(1)"
+    verdict = judge(sample("relu", model(link)), "reference")
+    assert "ended its process (status 1)" in verdict.feedback
+    assert "secret" not in verdict.feedback
 
 
 def test_a_response_is_a_plain_file(tmp_path):
@@ -236,6 +234,30 @@ def test_a_fill_and_a_copy_by_torch_are_timed(sample):
 def judge(text, policy, reference=SAMPLES / "relu.reference.py"):
     with Verifier(AscendSim(), cache=False, policy=policy, unsafe=True) as verifier:
         return verifier.verify(Kernel(text), load_file(reference, trust=True))
+
+
+COPIED = """#define TWICE(x) (((x) * 0.5f + 1.5f) * 0.5f + 1.5f)
+#define SIXTEEN(x) TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(x))))))))
+struct Copied {
+    float sum;
+    __aicore__ inline Copied(const Copied &other, float sum = SIXTEEN(SIXTEEN((float)GetBlockIdx()))) : sum(sum) {}
+};
+
+extern "C" __global__"""
+USED = """float sum = 0;
+    for (int i = 0; i < 1000; ++i) {
+        GET_TILING_DATA_WITH_STRUCT(Copied, copied, tiling);
+        sum += copied.sum;
+    }
+    if (sum > 0) op.Process();"""
+
+
+def test_work_in_the_copy_constructor_of_a_tiling_struct_is_not_free(sample):
+    """`GET_TILING_DATA_WITH_STRUCT` calls it, and evaluates its default arguments."""
+    plain = judge(sample("relu"), "strict")
+    worked = judge(sample("relu", ('extern "C" __global__', COPIED), ("op.Process();", USED)), "strict")
+    assert isinstance(worked, Feasible), worked.feedback
+    assert worked.latency > plain.latency + 10
 
 
 def test_an_answer_that_torch_put_into_the_output_is_not_the_kernel_s(sample):
