@@ -153,6 +153,60 @@ def test_values_that_are_read_before_one_of_them_is_written_may_lie_in_many_page
     assert np.array_equal(result.outputs[0][::512], x[::512] + 1)
 
 
+STRUCT = """
+struct Pair { float first, second; };
+__aicore__ inline Pair Sums(__gm__ float *from) {
+    Pair pair, *sums = &pair;
+    sums->first = 0;
+    sums->second = 2;
+    for (int i = 0; i < 40; ++i) sums->first += from[i];
+    return pair;
+}
+"""
+#: Stores to global memory that the compiler does not announce, because the same code has accessed their place before;
+#: or that it announces before a call. All elements are 1 before them.
+UNANNOUNCED = {
+    "behind another store": ("__gm__ float *a = to, *b = to + 1; *a = 5; *b = 6; *a = 7;", {0: 7, 1: 6}),
+    "behind a store and a read": ("__gm__ float *a = to, *b = to + 1; *a = 5; float v = *b; *a = 7 + v;", {0: 8}),
+    "in a branch": ("__gm__ float *a = to; float v = *a; if (v > 0) *a = 9;", {0: 9}),
+    "behind reads of many places": (
+        "".join(f"__gm__ float &a{i} = to[{i}];" for i in range(18))
+        + f"a0 = {' + '.join(f'a{i}' for i in range(18))}; a1 = a0 + a17;",
+        {0: 18, 1: 19},
+    ),
+    "behind reads of many pages": (
+        "".join(f"__gm__ float &a{i} = to[{i} * 1024];" for i in range(80))
+        + f"a0 = {' + '.join(f'a{i}' for i in range(80))};",
+        {0: 80},
+    ),
+    "behind a store to a part": (
+        "__gm__ uint64_t *whole = (__gm__ uint64_t *)to; __gm__ uint32_t *part = (__gm__ uint32_t *)to;"
+        "const uint64_t v = *whole; *part = 7; *whole = v + (1ull << 55);",
+        {1: 2.0},
+    ),
+    "at the end of a call": ("__gm__ Pair *a = (__gm__ Pair *)to; *a = Sums(to + 2);", {0: 40, 1: 2}),
+    "before a wait for other cores": ("to[0] += 1; CrossCoreSetFlag<0, PIPE_MTE3>(3); CrossCoreWaitFlag(3);", {0: 2}),
+    "behind a copy": (
+        "__gm__ float *a = to; __gm__ Pair *b = (__gm__ Pair *)to + 1, *c = b + 1; *a += 1; *b = *c; *a += 1; *c = *b;",
+        {0: 3},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNANNOUNCED)
+def test_a_store_through_a_pointer_into_global_memory_is_seen(device: AscendSim, name: str) -> None:
+    statements, changed = UNANNOUNCED[name]
+    n = 80 * 1024
+    body = f"""
+    __gm__ float *to = (__gm__ float *)z0;
+    for (int i = 0; i < {n}; i += 1024) for (int j = i; j < i + 64; ++j) to[j] = 1;
+    {{ {statements} }}
+    """
+    result = Compiled(device, source(body, 1, prelude=STRUCT))([np.zeros(n, np.float32)], [((n,), "float32")])
+    assert result.status == "ok", result.fault
+    assert {i: v for i, v in enumerate(result.outputs[0][:64]) if v != 1} == changed
+
+
 @pytest.mark.parametrize(
     ("access", "broken"),
     [

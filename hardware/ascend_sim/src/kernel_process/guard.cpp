@@ -90,20 +90,21 @@ bool may_read(uintptr_t address, size_t bytes) {
     return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(uintptr_t);
 }
 
-static inline void read(const Caller &caller, uintptr_t address, size_t bytes) {
-    pointers::flush();
+// `operand` tells the accesses of one call apart.
+static inline void read(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
+    pointers::flush(caller.frame);
     if (own.holds(address, bytes)) {
         if (is_trusted(caller, address, bytes)) refuse(OP_off_variables);
-    } else if (!may_read(address, bytes) && !pointers::read(address, bytes)) {
+    } else if (!may_read(address, bytes) && !pointers::read(address, bytes, {caller.frame, caller.code + operand})) {
         refuse();
     }
 }
 
-static inline void write(const Caller &caller, uintptr_t address, size_t bytes) {
-    pointers::flush();
+static inline void write(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
+    pointers::flush(caller.frame);
     if (own.holds(address, bytes)) {
         if (is_trusted(caller, address, bytes)) refuse(OP_off_variables);
-    } else if (!pointers::write(address, bytes)) {
+    } else if (!pointers::write(address, bytes, {caller.frame, caller.code + operand})) {
         refuse();
     }
 }
@@ -136,13 +137,13 @@ ASC_EXPORT void __asan_handle_no_return(void) {}
 // Copies and fills that the compiler emits as calls.
 ASC_EXPORT void *__wrap_memcpy(void *to, const void *from, size_t bytes) {
     if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(from), bytes);
-    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes);
+    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes, 1);
     return std::memcpy(to, from, bytes);
 }
 
 ASC_EXPORT void *__wrap_memmove(void *to, const void *from, size_t bytes) {
     if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(from), bytes);
-    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes);
+    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes, 1);
     return std::memmove(to, from, bytes);
 }
 
@@ -153,6 +154,6 @@ ASC_EXPORT void *__wrap_memset(void *to, int value, size_t bytes) {
 
 ASC_EXPORT int __wrap_memcmp(const void *one, const void *other, size_t bytes) {
     if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(one), bytes);
-    if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(other), bytes);
+    if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(other), bytes, 1);
     return std::memcmp(one, other, bytes);
 }

@@ -11,8 +11,8 @@
 // has; frames.py finds them, and kernel code can neither read nor write them. Nor can it access memory below its stack
 // pointer, where the frames of later calls will be.
 //
-// The compiler inserts no call before a store to a place that was read just before, as in `*p += 1`. So what may be read
-// must be what may be written, or must not change by a write: constants and arguments are read-only pages, the host
+// The compiler inserts no call before a store to a place that was accessed just before, as in `*p += 1`. So what may be
+// read must be what may be written, or must not change by a write: constants and arguments are read-only pages, the host
 // function's stack is compared after a core has run, and pointers.h finds such stores to global memory.
 #pragma once
 #include <cstddef>

@@ -10,41 +10,42 @@
 
 namespace sim::kernel_process::pointers {
 
-uintptr_t unsent;
-size_t watched;
+std::vector<Place> places;
 
 namespace {
 
-constexpr size_t PAGES = 64, PLACES = 16;  // fewer, so that a place that was read lies in a mapped page
+constexpr size_t PAGES = 64;  // more only while they hold places
 constexpr uint64_t TENSORS = 64;
 
-uintptr_t pages[PAGES];  // in the order of their last use
-size_t mapped;
-size_t unsent_bytes;
-
-struct Place {
-    uintptr_t address;
-    size_t bytes;
-    uint64_t bits;  // as the device has them
-};
-Place places[PLACES];  // read last, the latest at the end
+std::vector<uintptr_t> pages;  // in the order of their last use
 
 uint64_t bits_at(uintptr_t address, size_t bytes) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, reinterpret_cast<const void *>(address), bytes);
-    return bits;
-}
-
-void forget(uintptr_t address, size_t bytes) {
-    const auto meets = [&](const Place &place) {
-        return place.address < address + bytes && address < place.address + place.bytes;
+    const auto as = [&](auto bits) {  // of a size that is known here: this is what takes time
+        std::memcpy(&bits, reinterpret_cast<const void *>(address), sizeof bits);
+        return uint64_t{bits};
     };
-    watched = static_cast<size_t>(std::remove_if(places, places + watched, meets) - places);
+    return bytes == 4 ? as(uint32_t{}) : bytes == 8 ? as(uint64_t{}) : bytes == 2 ? as(uint16_t{}) : as(uint8_t{});
 }
 
-void watch(Place place) {
-    if (watched == PLACES) std::copy(places + 1, places + watched--, places);
-    places[watched++] = place;
+// The device has these bytes.
+void known(uintptr_t address, size_t bytes) {
+    for (Place &place : places) {
+        const uintptr_t begin = std::max(address, place.address);
+        const uintptr_t end = std::min(address + bytes, place.address + place.bytes);
+        if (begin >= end) continue;
+        std::memcpy(reinterpret_cast<char *>(&place.bits) + (begin - place.address),
+                    reinterpret_cast<const void *>(begin), end - begin);
+        if (end - begin == place.bytes) place.unsent = false;
+    }
+}
+
+// If the function has passed this check before, its code does not run straight on from there.
+void watch(const Place &place) {
+    const auto same_frame = [&](const Place &other) { return other.check.frame == place.check.frame; };
+    const auto same = [&](const Place &other) { return same_frame(other) && other.check.code == place.check.code; };
+    const auto last = std::find_if(places.rbegin(), places.rend(), same).base();
+    if (last != places.begin()) places.erase(std::find_if(places.begin(), last, same_frame), last);
+    places.push_back(place);
 }
 
 // The device makes up values by element type where there is no data; those of integers are 0, which is no harm to either.
@@ -57,61 +58,54 @@ bool is_global(uintptr_t address, size_t bytes) {
 
 void map(uintptr_t address) {
     const auto size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), page = address / size * size;
-    for (size_t i = mapped; i-- > 0;) {  // those used last are looked at first
-        if (pages[i] != page) continue;
-        std::rotate(pages + i, pages + i + 1, pages + mapped);
+    const auto found = std::find(pages.rbegin(), pages.rend(), page);  // those used last are looked at first
+    if (found != pages.rend()) {
+        std::rotate(found.base() - 1, found.base(), pages.end());
         return;
     }
-    if (mapped == PAGES) {
-        forget(pages[0], size);
-        munmap(reinterpret_cast<void *>(pages[0]), size);
-        std::copy(pages + 1, pages + mapped--, pages);
+    if (pages.size() >= PAGES) {
+        const auto unused = std::find_if(pages.begin(), pages.end(), [&](uintptr_t each) {
+            return std::none_of(places.begin(), places.end(),
+                                [&](const Place &place) { return place.address / size * size == each; });
+        });
+        if (unused != pages.end()) {
+            munmap(reinterpret_cast<void *>(*unused), size);
+            pages.erase(unused);
+        }
     }
     void *place = mmap(reinterpret_cast<void *>(page), size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (place != reinterpret_cast<void *>(page)) _exit(104);
-    pages[mapped++] = page;
+    pages.push_back(page);
 }
 
 }  // namespace
 
-bool read(uintptr_t address, size_t bytes) {
+bool read(uintptr_t address, size_t bytes, Check check) {
     if (!is_global(address, bytes)) return false;
-    flush();
     map(address);
-    forget(address, bytes);
     const uint64_t bits = asc_get_global(dtype_of(bytes), address, current_line());
     std::memcpy(reinterpret_cast<void *>(address), &bits, bytes);
-    watch({address, bytes, bits_at(address, bytes)});
+    known(address, bytes);
+    watch({address, bytes, bits_at(address, bytes), false, check});
     return true;
 }
 
-bool write(uintptr_t address, size_t bytes) {
+bool write(uintptr_t address, size_t bytes, Check check) {
     if (!is_global(address, bytes)) return false;
-    flush();
     map(address);
-    forget(address, bytes);
-    unsent = address;
-    unsent_bytes = bytes;
+    watch({address, bytes, 0, true, check});
     return true;
-}
-
-void send_unsent() {
-    const uintptr_t address = unsent;
-    unsent = 0;
-    asc_set_global(dtype_of(unsent_bytes), address, bits_at(address, unsent_bytes), current_line());
 }
 
 void send_changed() {
-    for (size_t i = 0; i < watched; ++i) {
+    for (size_t i = 0; i < places.size(); ++i) {
         Place &place = places[i];
         const uint64_t bits = bits_at(place.address, place.bytes);
-        if (bits == place.bits) continue;
-        place.bits = bits;
+        if (bits == place.bits && !place.unsent) continue;
+        known(place.address, place.bytes);
         asc_set_global(dtype_of(place.bytes), place.address, bits, current_line());
     }
 }
-
-void forget() { watched = 0; }
 
 }  // namespace sim::kernel_process::pointers
