@@ -7,10 +7,9 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim import frames, operations
-from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags
+from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
@@ -24,6 +23,11 @@ _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset",
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
+#: What g++ says where a file exceeds 64 MB. Its dumps take about 75 bytes for each byte of code.
+_TOO_LARGE = "File size limit exceeded"
+_TOO_MUCH_CODE = (
+    "the kernel is compiled to more than about 800 KB of code: use fewer templates, macros and unrolled loops"
+)
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -58,7 +62,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return cores.unmarked, (*_unusable(elf), *_beyond_arrays(folder)) or _count(folder, text, elf)
+        return cores.unmarked, (*_unusable(elf), *_beyond_arrays(runtime, folder)) or _count(folder, text, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -66,7 +70,8 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
     read = (str(runtime.folder), *compiler_roots(runtime.compiler))
     code, output = call_confined(host.runtime(), command, folder, read)
     if code or not (folder / command[-1]).is_file():
-        return diagnostics(output) or (Diagnostic(unexplained(code, output)),)
+        why = _TOO_MUCH_CODE if _TOO_LARGE in output else unexplained(code, output)
+        return diagnostics(output) or (Diagnostic(why),)
     return ()
 
 
@@ -80,22 +85,16 @@ def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagno
 
 
 def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
-    """Count the operations of the kernel; return what keeps the dump from fitting the object file."""
-    try:
-        operations.count(folder / OBJECT, text, elf)
-        unknown = frames.write(folder / OBJECT, elf)
-    except InfrastructureError:
-        errors = _beyond_arrays(folder, counted=True)
-        if not errors:
-            raise
-        return errors
+    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
+    operations.count(folder / OBJECT, text, elf)
+    unknown = frames.write(folder / OBJECT, elf)
     if not unknown:
         return ()
     return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
 
 
-def _beyond_arrays(folder: Path, counted: bool = False) -> tuple[Diagnostic, ...]:
-    indices = dict.fromkeys(operations.beyond_arrays(folder / OBJECT, counted))
+def _beyond_arrays(runtime: SimulatorBuild, folder: Path) -> tuple[Diagnostic, ...]:
+    indices = dict.fromkeys(operations.beyond_arrays(folder / OBJECT, major_version(runtime.compiler)))
     return tuple(Diagnostic(f"index {index} is beyond the end of its array") for index in indices)
 
 

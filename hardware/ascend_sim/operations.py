@@ -130,7 +130,8 @@ _MOST_LANES = 256
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
 #: Most names of types that stand for each other in a row; those beyond count as floating-point.
 _LONGEST_CHAIN = 64
-#: The check of an index that is a constant, and the end of its array.
+#: The check of an index that is a constant, and the end of its array: the number of elements since this g++.
+_COUNTED_SINCE = 13
 _CONSTANT_INDEX = re.compile(r"gimple_call <\.UBSAN_BOUNDS, NULL, 0B, (-?\d+), (\d+)>")
 _FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
 _VARIABLE = re.compile(r"^  (\S.*?) ([\w.$]+);$", re.MULTILINE)
@@ -173,15 +174,15 @@ def count(target: Path, source: str, kernel: ELFFile) -> None:
     target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
 
 
-def beyond_arrays(target: Path, counted: bool = False) -> Iterator[int]:
+def beyond_arrays(target: Path, version: int) -> Iterator[int]:
     """Yield each constant index beyond its array, from the dump beside an object file.
 
-    The compiler leaves out whatever follows such an access, so that the dump does not fit the object file. The dump has
-    the last index of the array; that of g++ 13 has the number of elements, which is what `counted` says.
+    The compiler leaves out whatever follows such an access, so that the dump does not fit the object file. Up to g++ 12
+    the dump has the last index of the array, since then the number of elements.
     """
     for match in _CONSTANT_INDEX.finditer(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace")):
-        index, last = map(int, match.groups())
-        if not 0 <= index <= last - counted:
+        index, bound = map(int, match.groups())
+        if not 0 <= index < bound + (version < _COUNTED_SINCE):
             yield index
 
 

@@ -159,8 +159,14 @@ def _digest(compiler: str, files: Sequence[Path]) -> str:
 @cache
 def kernel_flags(compiler: str) -> tuple[str, ...]:
     """Return the flags with which a compiler compiles kernels."""
+    return (*KERNEL_FLAGS, PATTERN_FLAG) if major_version(compiler) >= PATTERN_SINCE else KERNEL_FLAGS
+
+
+@cache
+def major_version(compiler: str) -> int:
+    """Return the first number of the compiler's version."""
     answer = subprocess.run([compiler, "-dumpversion"], capture_output=True, check=True, text=True).stdout
-    return (*KERNEL_FLAGS, PATTERN_FLAG) if int(answer.split(".")[0]) >= PATTERN_SINCE else KERNEL_FLAGS
+    return int(answer.split(".")[0])
 
 
 @contextmanager

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernel_gym.hardware.ascend_sim import operations
+from kernel_gym.hardware.ascend_sim import compiler, operations
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -194,16 +193,24 @@ def test_a_constant_index_beyond_an_array_does_not_compile(device: AscendSim, in
     assert build.diagnostics[0].message == f"index {index} is beyond the end of its array"
 
 
-def test_an_index_at_the_end_is_seen_where_dumps_have_the_number_of_elements(
-    device: AscendSim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("version", "bounds", "beyond"),
+    [(12, "2, 3", []), (12, "3, 3", []), (12, "4, 3", [4]), (13, "3, 4", []), (13, "4, 4", [4]), (14, "-1, 4", [-1])],
+)
+def test_dumps_have_the_last_index_or_the_number_of_elements(
+    tmp_path: Path, version: int, bounds: str, beyond: list[int]
 ) -> None:
-    """The dump of g++ 13 says 4 where that of g++ 12 says 3, the last index of an array of four."""
-    (tmp_path / operations.DUMP).write_text("gimple_call <.UBSAN_BOUNDS, NULL, 0B, 4, 4>")
-    find = partial(operations.beyond_arrays, tmp_path / "kernel.so")
-    assert list(find()) == []
-    monkeypatch.setattr(operations, "beyond_arrays", lambda _, counted: find(counted))
-    build = device.build(Kernel(source("core", "sum = own[4]; if (sum) sum += 1;")))
-    assert [each.message for each in build.diagnostics] == ["index 4 is beyond the end of its array"]
+    (tmp_path / operations.DUMP).write_text(f"gimple_call <.UBSAN_BOUNDS, NULL, 0B, {bounds}>")
+    assert list(operations.beyond_arrays(tmp_path / "kernel.so", version)) == beyond
+
+
+def test_a_kernel_with_more_code_than_dumps_can_describe_is_told_so(
+    device: AscendSim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "g++: internal compiler error: File size limit exceeded signal terminated program cc1plus"
+    monkeypatch.setattr(compiler, "call_confined", lambda *_: (1, words))
+    (error,) = device.build(Kernel(source("core", "sum = 1;"))).diagnostics
+    assert error.message.startswith("the kernel is compiled to more than about 800 KB of code: use fewer")
 
 
 @pytest.mark.parametrize("name", POINTERS)
