@@ -231,9 +231,12 @@ class Call:
         number = len(self.runs) + 1
         for index, array in enumerate(given):
             self._note(f"input {index} of launch {number}", array, index in made)
-        for index, array in enumerate(memory):
-            name = f"the content of output {index} of launch {number}"
-            self._note(name, array, len(given) + index in made, fresh=True)
+        for index, array in enumerate(memory, len(given)):
+            if _is_one_of(array, addresses[index], given, addresses):
+                self._sent += 1  # it was noted as an input
+            else:
+                name = f"the content of output {index - len(given)} of launch {number}"
+                self._note(name, array, index in made, fresh=True)
         numbers = tuple(map(self._number, addresses, [*given, *memory]))
         signature = Signature(
             inputs=tuple(InputSpec(array.shape, _name(array)) for array in given),
@@ -317,6 +320,12 @@ class Call:
         """Return the outputs of a launch that are none of the task's, of which others may read a part."""
         results = {(spec.shape, spec.dtype) for spec in self._inputs.signature.outputs}
         return tuple(i for i, spec in enumerate(signature.outputs) if (spec.shape, spec.dtype) not in results)
+
+
+def _is_one_of(array: Array, address: int, given: Sequence[Array], addresses: Sequence[int]) -> bool:
+    """Return whether an output is also an input of the same launch, as its address says and its bytes confirm."""
+    same = [other for other, at in zip(given, addresses, strict=False) if at == address]
+    return any(other.dtype == array.dtype and other.tobytes() == array.tobytes() for other in same)
 
 
 def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:

@@ -61,6 +61,8 @@ def _read(source: str) -> Bundle:
     missing = [name for name in BUNDLE_TEXTS if name not in texts]
     if missing:
         raise BundleError(f"the bundle lacks {', '.join(missing)}; it assigns six strings: {', '.join(BUNDLE_TEXTS)}")
+    if sum(map(len, texts.values())) > MAX_CHARACTERS:
+        raise BundleError(f"the six strings of a bundle have at most {MAX_CHARACTERS:,} characters together")
     bundle = Bundle({name: readable(text) for name, text in texts.items()})
     _operator(bundle["project_json_src"])
     return bundle

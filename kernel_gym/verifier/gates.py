@@ -24,6 +24,7 @@ from kernel_gym.verifier import correctness, latency_clocked, latency_simulated,
 from kernel_gym.verifier.diagnostics import explain
 from kernel_gym.verifier.inspection import Inspect
 from kernel_gym.verifier.kernel_values import KernelValues
+from kernel_gym.verifier.patterns import without_numbers
 from kernel_gym.verifier.rules import Finding
 from kernel_gym.verifier.screening import assembly, binary, dialect
 from kernel_gym.verifier.screening import screen as source_screen
@@ -122,7 +123,7 @@ class Gates:
             return _without_kernel(timed) or timed
         if not isinstance(timed, latency_simulated.Timed):
             return timed
-        if computing := _computed_by_torch(timed.warnings):
+        if computing := _computed_by_torch(tuple(map(without_numbers, timed.warnings))):
             return computing
         return _feasible(timed, checked, submission.kernel)
 

@@ -39,7 +39,7 @@ FADES = "hardly any output depends on the arguments at the timing sizes: `kernel
 
 @dataclass(frozen=True)
 class Timed:
-    """An accepted latency, how it was obtained, and the warnings of the run that a strict verdict looks at."""
+    """An accepted latency, how it was obtained, and the warnings of its runs, which a strict verdict looks at."""
 
     latency_us: float
     profile: Profile
@@ -77,16 +77,18 @@ class _Measurement:
         wrong = refuse(run, self.task, values)
         if wrong is not None:
             return wrong
+        warnings = run.warnings
         if not rows_are_independent(self.task):
             ordinary = self._ordinary_run()
             if isinstance(ordinary, Incorrect):
                 return ordinary
+            warnings += ordinary[1].warnings
             values, run = replace(values, fades=values.fades and ordinary[0].fades), max(run, ordinary[1], key=_latency)
         latency, floor = _latency(run), self.device.floor_us(self.signature)
         if latency < floor:
             return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
         notes = (FADES,) if values.fades else ()
-        return Timed(latency, run.profile or Profile(), notes, run.warnings)
+        return Timed(latency, run.profile or Profile(), notes, warnings)
 
     def _timed_run(self) -> tuple[ValueSet, Run]:
         """Run the kernel beside the reference, and again if that is not defined on the first inputs."""

@@ -29,9 +29,10 @@ EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 class ValueSet:
     """Inputs of one run and the expected outputs.
 
-    A set is `blunt` if its outputs are the same for inputs in half precision, `saturated` if those of stressed rows are
-    the same for a product in half precision, and `fades` if hardly any of them depends on the arguments. Few rows have
-    a severe one among them if it is `severe`.
+    Where outputs are few, `shown` is the share of the inputs' rows that they depend on, and 0 if they are the same for
+    inputs in half precision. A set is `saturated` if the outputs of stressed rows are the same for a product in half
+    precision, and `fades` if hardly any of them depends on the arguments. Few rows have a severe one among them if it
+    is `severe`.
     """
 
     case: Case
@@ -39,7 +40,7 @@ class ValueSet:
     rung: int
     values: tuple[Array, ...]
     expected: tuple[Expected, ...]
-    blunt: bool = False
+    shown: float = 1.0
     saturated: bool = False
     fades: bool = False
     severe: bool = True

@@ -45,6 +45,8 @@ DEEP, FADING_DRAWS = 4, 3
 #: output that depends on the arguments.
 TIMED: tuple[Kind, ...] = ("mixed", "ordinary")
 TRIES, TELLING = 8, 1 / 16
+#: Draws where outputs are few, and the number of parts of the rows each of which they have to show.
+MORE_TRIES, PARTS = 12, 8
 #: Kinds for which the statistics of a deep network's batch norms are near those of its activations: how many standard
 #: deviations the means are off, and the factors of the variances.
 SETTLED: tuple[Kind, ...] = (*TIMED, "normal", "quiet", "structured")
@@ -172,15 +174,36 @@ def _draw_set(
     expected = expect(instance, values, integral=kind == "integers", rows=rows)
     if kind in TIMED and any(output.noisy for output in expected):
         expected = _without_noise_of_order(instance, values, expected, rows)
-    blunt = saturated = False
+    shown, saturated = 1.0, False
     if kind in TIMED:
         expected, saturated = _seeing_products(task, instance, values, expected)
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
         depth = _depth(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
-        blunt = not any(wrong_elements(*pair).any() for pair in zip(shadows, expected, strict=True))
-    return ValueSet(case, kind, rung, values, expected, blunt, saturated, severe=severe)
+        shown = _share_of_rows(instance, values, expected) if _is_wrong(shadows, expected) else 0.0
+    return ValueSet(case, kind, rung, values, expected, shown, saturated, severe=severe)
+
+
+def _is_wrong(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
+    return any(wrong_elements(*pair).any() for pair in zip(outputs, expected, strict=True))
+
+
+def _share_of_rows(instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]) -> float:
+    """Return the share of the rows of the first argument that outputs without such rows depend on.
+
+    A few rows may decide the sum of exponentials of all. Each part of the rows is exchanged for the next one.
+    """
+    position = stressed_input(instance.signature)
+    height = 0 if position is None or not values[position].ndim else len(values[position])
+    if position is None or height < PARTS or any(output.truth.shape[:1] == (height,) for output in expected):
+        return 1.0
+    seen, parts = 0, np.array_split(np.arange(height), PARTS)
+    for part, following in zip(parts, [*parts[1:], parts[0]], strict=True):
+        changed = values[position].copy()
+        changed[part] = values[position][np.resize(following, part.size)]
+        seen += _is_wrong(evaluate(instance, (*values[:position], changed, *values[position + 1 :])), expected)
+    return seen / PARTS
 
 
 def _seeing_products(
@@ -266,7 +289,7 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
     would one that computes in half precision, or a part of a sum alone, where all terms are the ones of a sigmoid.
     """
     best, most = values, _telling(task, values)
-    for again in range(1, TRIES):
+    for again in range(1, TRIES if values.shown == 1.0 or values.kind != "ordinary" else MORE_TRIES):
         if most >= TELLING:
             break
         other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe)
@@ -279,8 +302,8 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
 
 
 def _telling(task: Task, values: ValueSet) -> float:
-    if values.blunt:
-        return 0.0
+    if values.shown < 1.0:
+        return values.shown * TELLING
     apart = independent_dimensions(task) > 0  # otherwise stress values may hide the rows beside them
     return min((telling(output, _batch(task, values), apart) for output in values.expected), default=1.0)
 

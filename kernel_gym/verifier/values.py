@@ -58,6 +58,8 @@ INPUTS_PER_OUTPUT, HIGHEST = 64, 4096.0
 #: In the unit interval peaks cannot be large. There they are so many times rarer, and all others are powers of two with
 #: exponents between these.
 RARER, SMALLEST, SMALL = 16, -24.0, -14.0
+#: The first of the draws that have small weights and low biases.
+LOW = 8
 #: Least distance of values at the timing sizes from the edges of the unit interval.
 EDGE = 2.0**-12
 #: Factor of a faint slice: its variance is about the epsilon of common norms.
@@ -205,11 +207,14 @@ def _with_peaks(array: Array, spec: InputSpec, rng: np.random.Generator, high: b
 def tilted(values: tuple[Array, ...], signature: Signature, again: int) -> tuple[Array, ...]:
     """Return a value set with smaller weights and larger or smaller biases, by more powers of two every other time.
 
-    A module may map every input to one result, such as the zero of a ReLU. With other parameters it may not.
+    A module may map every input to one result, such as the zero of a ReLU. With other parameters it may not. The last
+    ones have small weights and low biases: then the rows' sums of a sigmoid or a softplus are near each other.
     """
-    step, sign = again // 2, -1.0 if again % 2 else 1.0
+    step, offset = again // 2, -(2.0 ** (again // 2)) if again % 2 else 2.0 ** (again // 2)
+    if again >= LOW:
+        step, offset = LOW // 2, LOW // 2 - float(again)
     return tuple(
-        (array + sign * 2.0**step if len(spec.shape) == 1 else array * 0.5**step).astype(array.dtype)
+        (array + offset if len(spec.shape) == 1 else array * 0.5**step).astype(array.dtype)
         if spec.origin == "state" and spec.domain.kind == "real" and _is_float(spec.dtype)
         else array
         for array, spec in zip(values, signature.inputs, strict=True)

@@ -35,6 +35,7 @@ from kernel_gym.hardware.bundles.binding.values import (
 #: Called for each EXEC_NPU_CMD with the operator's name and the arguments; it writes the outputs.
 Launch = Callable[[str, list[Any]], None]
 
+#: Most steps of one call.
 _STEPS = 100_000
 
 
@@ -51,6 +52,7 @@ class Evaluator:
 
     def call(self, name: str, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
         """Call an exported function as Python does."""
+        self._steps = 0
         function = self.binding.exported[name]
         keywords = self.binding.keywords.get(name) or [parameter for _, parameter, _ in function.parameters]
         values = list(arguments)

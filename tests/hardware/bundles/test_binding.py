@@ -7,7 +7,7 @@ from kernel_gym.hardware.bundles import binding
 from kernel_gym.hardware.bundles.binding import BindingError, Evaluator, NotUnderstood
 
 
-def call(body, *arguments, parameters="const at::Tensor &x", more="", name="f", **named):
+def call(body, *arguments, parameters="const at::Tensor &x", more="", name="f", times=1, **named):
     text = f"""
 {more}
 at::Tensor f({parameters}) {{
@@ -17,6 +17,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("f", &f, "a function"); }}
 """
     launches = []
     evaluator = Evaluator(binding.read(text), lambda op, values: launches.append((op, values)), lambda t: t.fill_(7))
+    for _ in range(times - 1):
+        evaluator.call(name, arguments, named)
     return evaluator.call(name, arguments, named), launches
 
 
@@ -107,6 +109,14 @@ def test_a_tensor_that_is_not_defined_and_an_exception():
 def test_calls_that_pybind11_refuses_are_refused(arguments, words):
     with pytest.raises(BindingError, match=words):
         call("return x;", *arguments)
+
+
+def test_the_steps_of_each_call_are_counted_by_themselves():
+    """A model may launch its operator hundreds of times."""
+    body = "int64_t n = 0; while (n < 3000) { n += 1; } return x;"
+    with pytest.raises(BindingError, match="without end"):
+        call(body.replace("3000", "30000"), X)
+    assert call(body, X, times=10)[0].shape == X.shape
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,21 @@ def judge(text, policy, reference=SAMPLES / "relu.reference.py"):
         return verifier.verify(Kernel(text), load_file(reference, trust=True))
 
 
+def test_a_copy_that_a_launch_changes_in_place_is_timed_once(sample):
+    def latency(text):
+        verdict = judge(sample("relu", ("at::Tensor result = at::empty_like(self);", text[0]), text[1]), "strict")
+        assert isinstance(verdict, Feasible), verdict.feedback
+        return verdict.latency
+
+    call = "EXEC_NPU_CMD(aclnnReluCustom, self, result);"
+    given = latency(("at::Tensor result = at::empty_like(self);", (call, call)))
+    one, other = (
+        latency(("at::Tensor result = self.clone();", (call, f"EXEC_NPU_CMD(aclnnReluCustom, {name}, result);")))
+        for name in ("self", "result")
+    )
+    assert given < one == pytest.approx(other, rel=0.01)
+
+
 COPIED = """#define TWICE(x) (((x) * 0.5f + 1.5f) * 0.5f + 1.5f)
 #define SIXTEEN(x) TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(TWICE(x))))))))
 struct Copied {

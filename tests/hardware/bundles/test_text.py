@@ -49,6 +49,18 @@ def test_the_line_of_a_syntax_error_is_told(sample):
     assert error.value.line == text.count("\n") + 1
 
 
+def test_strings_that_are_put_together_have_the_length_of_a_file(sample):
+    doubled = "text = '// many'\n" + "text = text + text\n" * 16
+    with pytest.raises(BundleError, match="at most 1,000,000 characters together"):
+        read(
+            sample(
+                "relu",
+                ("kernel_src = ", doubled + "kernel_src = text + text + "),
+                ("model_src = ", "model_src = text + "),
+            )
+        )
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads formatted strings once")
 def test_formatted_strings_that_python_reads_again_and_again_are_refused(sample):
     with pytest.raises(BundleError, match="formatted strings are too long"):
