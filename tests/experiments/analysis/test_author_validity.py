@@ -101,7 +101,8 @@ def test_agreement_is_within_tasks_not_across_them() -> None:
     assert result.kendall.mean == pytest.approx(-1)
 
 
-def test_noise_has_an_interval_around_zero_and_constants_have_none() -> None:
+def test_noise_has_an_interval_around_zero_and_constants_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(author_validity, "RESAMPLES", 200)
     rng = np.random.default_rng(0)
     some = some_cases(*[10] * 8)
     result = agreement(some, rng.random(80), rng.random(80))
@@ -114,7 +115,8 @@ def test_noise_has_an_interval_around_zero_and_constants_have_none() -> None:
     assert (mixed.informative, mixed.spearman.mean) == (1, pytest.approx(1))
 
 
-def test_the_statistics_are_the_usual_ones() -> None:
+def test_the_statistics_are_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(author_validity, "RESAMPLES", 20)
     from scipy.stats import kendalltau, spearmanr
 
     rng = np.random.default_rng(1)

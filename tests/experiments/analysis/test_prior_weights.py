@@ -40,7 +40,9 @@ def test_known_weights_are_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fitted.contexts == 2 * 8 * 30
 
 
+@pytest.mark.slow
 def test_the_command_fits_weights_to_a_run(run: Path) -> None:
+    """Run by `make test-slow`."""
     done = run_script("credit", run, "--states", 6, "--fit", "--json", check=True)
     data = json.loads(done.stdout)
     assert list(data["weights"]) == list(FITTED)

@@ -539,7 +539,10 @@ def test_the_time_to_time_cores_in_turn_does_not_grow_with_the_visits_of_one() -
     timed_within(60, [*first, *often, *in_turn, "core_end core=0", "core_end core=1", "launch_end"])
 
 
+@pytest.mark.slow
 def test_a_phase_with_more_records_than_are_kept_takes_no_less_time_for_each() -> None:
+    """Run by `make test-slow`."""
+
     def us(copies: int, own: int) -> float:
         lines = ["launch_begin a=2 b=0"]
         for core in range(2):
