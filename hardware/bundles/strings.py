@@ -47,9 +47,9 @@ def strings(tree: ast.Module, names: Collection[str], most: int) -> dict[str, st
         reader.read(statement)
     for name in names:
         if name in reader.lines and not isinstance(reader.values.get(name), str):
-            text = f"{name} is computed: write it out as a string, because nothing of the file runs ({READ})"
-            raise BundleError(text, reader.lines[name])
-    return {name: reader.values[name] for name in names if name in reader.values}
+            message = f"{name} is computed: write it out as a string, because nothing of the file runs ({READ})"
+            raise BundleError(message, reader.lines[name])
+    return {name: text for name in names if isinstance(text := reader.values.get(name), str)}
 
 
 class _Reader:
@@ -61,7 +61,7 @@ class _Reader:
     """
 
     def __init__(self, most: int) -> None:
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, str | int | float] = {}
         self.lines: dict[str, int] = {}
         self._most, self._left = most, _TIMES * most
 
@@ -74,7 +74,7 @@ class _Reader:
             if value is not None:
                 self.values[name] = value
 
-    def _assigned(self, statement: ast.stmt) -> object:
+    def _assigned(self, statement: ast.stmt) -> str | int | float | None:
         """Return the value that a statement assigns to one or more names; None if it is not understood."""
         try:
             match statement:
@@ -84,59 +84,65 @@ class _Reader:
                     return self._value(value)
                 case ast.AugAssign(ast.Name(name), operation, value):
                     return self._value(ast.BinOp(ast.Name(name, ast.Load()), operation, value))
-        except (_NotRead, ArithmeticError, ValueError, TypeError, RecursionError):
+        except (_NotRead, ArithmeticError, ValueError, RecursionError):
             pass
         return None
 
-    def _value(self, node: ast.expr) -> Any:
+    def _value(self, node: ast.expr) -> str | int | float:
         value = self._computed(node)
         if isinstance(value, str):
             self._spend(len(value))
         return value
 
-    def _computed(self, node: ast.expr) -> Any:
+    def _text(self, node: ast.expr) -> str:
+        value = self._value(node)
+        if not isinstance(value, str):
+            raise _NotRead
+        return value
+
+    def _computed(self, node: ast.expr) -> str | int | float:
         match node:
             case ast.Constant(str() | int() | float() as value):
                 return value
             case ast.Name(name) if name in self.values:
                 return self.values[name]
-            case ast.List(items) | ast.Tuple(items):
-                return [self._value(item) for item in items]
-            case ast.Dict(keys, items) if all(keys):
-                return {self._value(key): self._value(item) for key, item in zip(keys, items, strict=True) if key}
             case ast.BinOp(left, operation, right):
                 return self._operated(type(operation), self._value(left), self._value(right))
             case ast.JoinedStr(parts):
-                return "".join(self._value(part) for part in parts)
+                return "".join(self._text(part) for part in parts)
             case ast.FormattedValue(part, -1, None):
                 return str(self._value(part))
             case ast.Call(ast.Attribute(text, "replace"), [old, new], []):
-                return self._replaced(self._value(text), self._value(old), self._value(new))
+                return self._replaced(self._text(text), self._text(old), self._text(new))
             case ast.Call(ast.Attribute(text, name), [], []) if name in _STRIPPED:
-                return _STRIPPED[name](self._value(text))
+                return _STRIPPED[name](self._text(text))
             case ast.Call(ast.Attribute(ast.Name("textwrap"), "dedent") | ast.Name("dedent"), [text], []):
-                return textwrap.dedent(self._value(text))
-            case ast.Call(ast.Attribute(ast.Name("json"), "dumps"), [value], options):
-                return json.dumps(self._value(value), indent=self._indent(options))
+                return textwrap.dedent(self._text(text))
+            case ast.Call(ast.Attribute(ast.Name("json"), "dumps"), [data], options):
+                return json.dumps(self._data(data), indent=_indent(options))
         raise _NotRead
 
-    def _operated(self, kind: type[ast.operator], left: object, right: object) -> object:
+    def _data(self, node: ast.expr) -> object:
+        """Return what is written out as JSON. Names stand for no lists: a few lines of them could be without end."""
+        match node:
+            case ast.Constant(None):
+                return None
+            case ast.List(items) | ast.Tuple(items):
+                return [self._data(item) for item in items]
+            case ast.Dict(keys, items) if all(keys):
+                return {self._text(key): self._data(item) for key, item in zip(keys, items, strict=True) if key}
+        return self._value(node)
+
+    def _operated(self, kind: type[ast.operator], left: object, right: object) -> str | int:
         numbers = isinstance(left, int) and isinstance(right, int) and max(abs(left), abs(right)) < _MOST_INTEGER
         if kind in _OPERATIONS and (numbers or (kind is ast.Add and isinstance(left, str) and isinstance(right, str))):
-            return _OPERATIONS[kind](left, right)
+            result: str | int = _OPERATIONS[kind](left, right)
+            return result
         raise _NotRead
 
     def _replaced(self, text: str, old: str, new: str) -> str:
         self._spend(len(text) + max(0, text.count(old) * (len(new) - len(old))))
         return text.replace(old, new)
-
-    def _indent(self, options: list[ast.keyword]) -> int | None:
-        match options:
-            case []:
-                return None
-            case [ast.keyword("indent", ast.Constant(int() as indent))] if 0 <= indent <= _MOST_INDENT:
-                return indent
-        raise _NotRead
 
     def _spend(self, characters: int) -> None:
         """Count the characters of a result, before it is made where it may be long."""
@@ -155,3 +161,12 @@ def _stored(statement: ast.stmt) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield node.asname or node.name
+
+
+def _indent(options: list[ast.keyword]) -> int | None:
+    match options:
+        case []:
+            return None
+        case [ast.keyword("indent", ast.Constant(int() as indent))] if 0 <= indent <= _MOST_INDENT:
+            return indent
+    raise _NotRead

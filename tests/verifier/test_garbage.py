@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernel_gym import suites
+from kernel_gym.authors.apprentice import oracle
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from kernel_gym.verdict import Unjudged
@@ -98,6 +99,14 @@ def test_the_second_opinion_finds_what_is_wrong_at_large_sizes_alone():
         task = suites.find_task("level1/relu")
         assert is_right(device, RELU, task, 1)
         assert not is_right(device, Kernel(text), task, 1)
+
+
+def test_the_second_opinion_reads_types_that_numpy_lacks():
+    task = suites.find_task("attention/rms_norm")
+    with AscendSim() as device:
+        assert is_right(device, oracle(task), task, 1)
+        wrong = oracle(task).source.replace("AscendC::Muls(", "AscendC::Adds(")
+        assert not is_right(device, Kernel(wrong), task, 1)
 
 
 def test_damaged_kernels(tmp_path, monkeypatch, capsys):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
-from kernel_gym.hardware.device import Device, Inputs
+from kernel_gym.hardware.device import Device, Inputs, numpy_dtype
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.hidden_sizes import aligned_case, edge_cases, hidden_cases
@@ -12,7 +13,7 @@ from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import Array
 
 #: Largest error that counts as right, as a share of the element and of the root mean square.
-TOLERANCE = 1e-3
+TOLERANCE = {"float64": 1e-3, "float32": 1e-3, "float16": 1e-2, "bfloat16": 5e-2}
 
 
 def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
@@ -28,19 +29,27 @@ def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
     for case in (task.public, *drawn, task.timing):
         instance = task.instance(case)
         inputs = instance.own_inputs(seed)
-        run = device.run(build, Inputs(instance.signature, tuple(tensor.numpy() for tensor in inputs)))
+        run = device.run(build, Inputs(instance.signature, tuple(map(_array, inputs))))
         if run.status == "timeout":
             continue
         truths = instance.evaluate(inputs)
-        pairs = zip(run.outputs, (truth.numpy() for truth in truths), strict=False)
+        pairs = zip(run.outputs, map(_array, truths), strict=False)
         if run.status != "ok" or not all(_is_close(output, truth) for output, truth in pairs):
             return False
     return True
 
 
+def _array(tensor: torch.Tensor) -> Array:
+    """Return a tensor as an array of the same type, which numpy may lack."""
+    plain = tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
+    return plain.numpy().astype(numpy_dtype(str(tensor.dtype).removeprefix("torch.")))
+
+
 def _is_close(output: Array, truth: Array) -> bool:
-    if truth.dtype.kind != "f":
+    tolerance = TOLERANCE.get(truth.dtype.name)
+    if tolerance is None:
         return bool(np.array_equal(output, truth))
-    finite = truth[np.isfinite(truth)].astype(np.float64)
+    output, truth = output.astype(np.float64), truth.astype(np.float64)
+    finite = truth[np.isfinite(truth)]
     scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-    return bool(np.allclose(output, truth, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True))
+    return bool(np.allclose(output, truth, rtol=tolerance, atol=tolerance * scale, equal_nan=True))

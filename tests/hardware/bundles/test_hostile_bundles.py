@@ -291,7 +291,7 @@ def test_an_answer_that_torch_put_into_the_output_is_not_the_kernel_s(sample):
         ((COPIES, model("return custom_ops_lib.relu_custom(torch.relu(x))")), Cheated, "torch computes input 0 of launch 1"),
         ((model("import sys\nf = sys._getframe()\nwhile 'request' not in f.f_locals: f = f.f_back\n"
                 "if f.f_locals['request']['case'][1] != 'timing': return custom_ops_lib.relu_custom(x)\n"
-                "return torch.relu(x) * 1.0000001 + 0 * custom_ops_lib.relu_custom(x)"),), Cheated, "torch computes output 0"),
+                "return torch.relu(x) * 1.0000001 + 0 * custom_ops_lib.relu_custom(x)"),), Cheated, "torch computes output N"),
         ((model("if x.shape[0] == 64: return custom_ops_lib.relu_custom(x)\nraise RuntimeError('hidden')"),), Incorrect, "the model fails"),
         ((model("return custom_ops_lib.relu_custom(x.t().contiguous()).t()"),), Feasible, "Correct"),
         ((GIVEN, model("return custom_ops_lib.relu_custom(x, torch.empty_like(x))")), Feasible, "Correct"),

@@ -104,6 +104,12 @@ def test_strings_that_are_put_together_are_read_as_python_computes_them(text):
         "x = 'a' + 'a'\n" + "x = x + x\n" * 50 + "kernel_src = x",
         "x = 'a'\n" + "x = x.replace('a', 'aa')\n" * 50 + "kernel_src = x",
         "kernel_src = 1 // 0",
+        "kernel_src = ['a'].replace('a', 'b')",
+        "kernel_src = json.dumps([1]) + {'a': 1}.strip()",
+        "kernel_src = 'a'.replace(1, 2)",
+        "x = ['a']\nkernel_src = json.dumps([x, x])",
+        "kernel_src = json.dumps({1: 2})",
+        "kernel_src = f'{[1]}'",
         "kernel_src = " + "+".join(["'a'"] * 900),
     ],
 )
