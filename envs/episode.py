@@ -86,7 +86,7 @@ class Episode:
         if kernels := self._kernels():
             return refining(latency(min(kernels, key=lambda kernel: kernel.id)), latency(kernels[0]))
         if self._options.stages == "refine":
-            where = f" on {self._services.device}" if self._services.device else ""
+            where = f" on {self._services.judge}" if self._services.judge else ""
             raise ConfigError(
                 f"stages='refine' needs a bank with a feasible kernel for {self.task.id}{where}; it has none"
             )
@@ -172,8 +172,8 @@ class Episode:
     def _counts_here(self, item: MemoryItem) -> bool:
         """Return whether a kernel of the bank can be refined in this episode.
 
-        It must have been judged on this device. In frozen memory it must also be part of the original bank or have been
-        found in this episode.
+        It must have been judged on this device, with its options and by this policy. In frozen memory it must also be
+        part of the original bank or have been found in this episode.
         """
         if not self._services.judged_here(item):
             return False
@@ -295,7 +295,8 @@ class Episode:
             return ()
         start = None if self.start is None else self.start.item
         operators = tuple(sorted(self._services.operators(self.task)))
-        new = trace(self.task, result.kernel, result.verdict, stage, operators=operators, start=start)
+        verdict = self._services.judged(result.verdict)
+        new = trace(self.task, result.kernel, verdict, stage, operators=operators, start=start)
         ids = self.bank.add([new, experience(new, start=start)][:count])
         self._last_trace = ids[0]
         if result.verdict.feasible:

@@ -88,6 +88,22 @@ def device_name(options: Options) -> str:
     return str(getattr(_device_kind(options), "name", ""))
 
 
+def judge_name(options: Options) -> str:
+    """Return the name of what decides latencies: the device, its options, and the policy unless that is `strict`.
+
+    Latencies by different ones are not compared. Empty when a custom verifier does not name its device.
+    """
+    policy = getattr(options.verifier, "policy", options.policy)
+    return judged_by(device_name(options), policy, options.device_options)
+
+
+def judged_by(device: str, policy: str, device_options: Mapping[str, Any] | None = None) -> str:
+    """Return the name of a device with options and a policy, as traces keep it."""
+    notes = [f"{name}={value}" for name, value in sorted((device_options or {}).items())]
+    notes += [policy] if policy not in ("", "strict") else []
+    return f"{device} ({', '.join(notes)})" if device and notes else device
+
+
 def _device_kind(options: Options) -> Any:
     device = options.device
     return plugins.load("kernel_gym.devices", device) if isinstance(device, str) else device

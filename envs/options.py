@@ -157,6 +157,10 @@ class Options:
             raise ConfigError(f"coverage must lie in [0, 1), not {self.coverage}")
         if any(not 1 <= breadth <= self.pool_factor for _, breadth in self.pool_schedule):
             raise ConfigError(f"pool_schedule must stay within 1..{self.pool_factor}, the pool_factor: K does not grow")
+        if self.service and self.device_options:
+            raise ConfigError("device_options are those of the service: start it with them, and leave them out here")
+        if (self.service or self.cluster) and self.inspection:
+            raise ConfigError("inspection reads kernels that are judged here: it is not used with service or cluster")
 
     @cached_property
     def slots(self) -> int:

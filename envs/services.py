@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernel_gym import activity
@@ -79,7 +79,7 @@ class Services:
         if options.pages == "demonstration":
             demonstration(self.author.language)  # raises now if the language has none
         self.bank = factories.bank(options, self.author.language)
-        self.device = factories.device_name(options)
+        self.judge = factories.judge_name(options)
         self.seed = 0
         self._attempts: Counter[str] = Counter()
         self._verifier = options.verifier
@@ -110,8 +110,17 @@ class Services:
         return self.author.language
 
     def judged_here(self, item: MemoryItem) -> bool:
-        """Return whether an item's verdict, if it has one, comes from this device."""
-        return not self.device or item.verdict is None or item.verdict.device in ("", self.device)
+        """Return whether an item's verdict, if it has one, comes from this device with these options and policy."""
+        verdict = item.verdict
+        if verdict is None or not verdict.device or not self.judge:
+            return True
+        # Traces of earlier versions name the device alone.
+        named = verdict.device if "(" in verdict.device else factories.judged_by(verdict.device, verdict.policy)
+        return named == self.judge
+
+    def judged(self, verdict: Verdict) -> Verdict:
+        """Return a verdict as the bank keeps it: with the options of its device and its policy."""
+        return replace(verdict, device=self.judge) if verdict.device and self.judge else verdict
 
     def operators(self, task: Task) -> frozenset[str]:
         """Return the ATen operators of a task."""

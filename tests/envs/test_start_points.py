@@ -82,6 +82,42 @@ def test_a_memory_can_be_used_on_another_device(make: Any, stand_ins: Any) -> No
     assert bank.problems() == ()
 
 
+def test_kernels_of_another_chip_or_policy_do_not_count(make: Any, stand_ins: Any) -> None:
+    """Their latencies cannot be compared: the same kernel would be paid for a difference that it did not make."""
+    bank = stand_ins.bank()
+    for options in ({"device_options": {"chip": "910B4"}}, {}, {"policy": "reference"}):
+        for stage, reward in ((Stage.DRAFT, 1.0), (Stage.REFINE, 0.0)):
+            env = make(bank=bank, author=stand_ins.Listed("latency 8.0"), verifier=Judge("sim"), **options)
+            observation, info = env.reset(seed=None)
+            assert info["stage"] is stage
+            while "attempt" not in info:
+                observation, paid, _, _, info = env.step(np.argmax(observation["action_mask"]))
+            assert paid == reward
+    assert bank.problems() == ()
+    traces = [item.verdict.device for item in bank.items() if item.kind is Kind.TRACE and item.verdict is not None]
+    assert traces == ["sim (chip=910B4)", "sim", "sim (reference)"]
+
+
+def test_a_trace_that_names_the_device_alone_counts_for_its_policy(make: Any, stand_ins: Any) -> None:
+    trace = kernel_from("sim", 1.0)
+    assert trace.verdict is not None
+    bank = stand_ins.bank()
+    bank.add([replace(trace, verdict=replace(trace.verdict, policy="reference"))])
+    stages = {
+        policy: make(bank=bank, verifier=Judge("sim"), policy=policy).reset(seed=None)[1]["stage"]
+        for policy in ("strict", "reference")
+    }
+    assert stages == {"strict": Stage.DRAFT, "reference": Stage.REFINE}
+
+
+def test_options_that_a_service_would_not_use_are_refused() -> None:
+    with pytest.raises(ConfigError, match="device_options are those of the service"):
+        Options.of({"service": "http://127.0.0.1:1", "device_options": {"chip": "910B4"}})
+    for where in ("service", "cluster"):
+        with pytest.raises(ConfigError, match="inspection reads kernels that are judged here"):
+            Options.of({"inspection": {"model": "one"}, where: "127.0.0.1:1"})
+
+
 def test_refining_begins_only_where_there_is_something_to_refine(make: Any, stand_ins: Any) -> None:
     """A bank that has the kernel with another, earlier verdict keeps that verdict."""
     env = make(author=stand_ins.Listed("latency 8.0", "latency 8.0", "latency 9.0"), verifier=Judge("here", doubts=1))
