@@ -309,7 +309,7 @@ class Call:
 
     def _is_unset(self, array: Array) -> bool:
         """Return whether an array is memory that nobody has written."""
-        return bool((np.ravel(array).view(np.uint8) == self._inputs.poison & 0xFF).all())
+        return bool((_bytes(array) == self._inputs.poison & 0xFF).all())
 
     def _note_attributes(self, values: list[Any]) -> None:
         launch = len(self.runs)
@@ -325,7 +325,7 @@ class Call:
 def _is_one_of(array: Array, address: int, given: Sequence[Array], addresses: Sequence[int]) -> bool:
     """Return whether an output is also an input of the same launch, as its address says and its bytes confirm."""
     same = [other for other, at in zip(given, addresses, strict=False) if at == address]
-    return any(other.dtype == array.dtype and other.tobytes() == array.tobytes() for other in same)
+    return any(other.dtype == array.dtype and np.array_equal(_bytes(other), _bytes(array)) for other in same)
 
 
 def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:
@@ -379,7 +379,12 @@ def _plain_values(arguments: list[Any]) -> list[Any]:
 
 
 def _is_same(array: Array, other: Array) -> bool:
-    return array.dtype == other.dtype and array.shape == other.shape and array.tobytes() == other.tobytes()
+    same_type = array.dtype == other.dtype and array.shape == other.shape
+    return same_type and np.array_equal(_bytes(array), _bytes(other))
+
+
+def _bytes(array: Array) -> Array:
+    return np.ravel(array).view(np.uint8)
 
 
 def _merged(runs: list[Run], outputs: tuple[Array, ...], notes: tuple[str, ...], torch_us: float) -> Run:

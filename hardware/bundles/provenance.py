@@ -83,11 +83,13 @@ class Probe:
         """Keep an array that the model sent."""
         flat = np.ravel(array)
         part = self._part(self._numbers(flat)) if flat.dtype.name in _CODED and flat.size else None
-        uniform = flat.size and (_bits(flat) == _bits(flat[:1])).all()
-        values = np.broadcast_to(flat[:1], flat.shape) if uniform else flat
-        self._kept += 0 if part or uniform else flat.nbytes
-        keeps = part is None and self._kept <= MOST_BYTES
-        self._sent.append(_Sent(flat.dtype.name, array.shape, values if keeps else None, part))
+        values: Array | None = None
+        if part is None and flat.size and (_bits(flat) == _bits(flat[:1])).all():
+            values = np.broadcast_to(flat[:1], flat.shape)
+        elif part is None and (values := self._whole(flat)) is None:
+            self._kept += flat.nbytes
+            values = flat if self._kept <= MOST_BYTES else None
+        self._sent.append(_Sent(flat.dtype.name, array.shape, values, part))
 
     def origin(self, index: int, array: Array, known: Sequence[Array]) -> Origin:
         """Return where an array of the call comes from.
@@ -130,6 +132,11 @@ class Probe:
             return "same"
         return "constant" if np.array_equal(_bits(flat), _bits(others)) else "computed"
 
+    def _whole(self, flat: Array) -> Array | None:
+        """Return the array without numbers that was given and is sent back as it was; the last one is likeliest."""
+        same = (given for given in reversed(self._given) if given is not None and given.dtype == flat.dtype)
+        return next((np.ravel(given) for given in same if _is_equal(flat, given)), None)
+
     def _part(self, numbers: Array) -> tuple[int, int] | None:
         """Return index and offset of the source in which the elements lie in one piece; None if they do not."""
         first, last = int(numbers[0]), int(numbers[-1])
@@ -142,7 +149,7 @@ class Probe:
 
     def _drawn(self, array: Array, result: bool) -> Array:
         if array.dtype.kind in "iub" and result:
-            return self._rng.integers(0, 2 if array.dtype.kind == "b" else 128, array.shape).astype(array.dtype)
+            return self._rng.integers(0, 2 if array.dtype.kind == "b" else 128, array.shape, array.dtype)
         if array.dtype.kind in "iub" and array.size:  # of the same values: indices stay within their bounds
             return self._rng.choice(np.ravel(array), array.shape)
         return self._rng.uniform(0.5, 1.5, array.shape).astype(array.dtype)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernel_gym.hardware.bundles import provenance
 from kernel_gym.hardware.bundles.provenance import Probe
 
 X = np.random.default_rng(1).standard_normal((6, 8)).astype(np.float32)
@@ -84,3 +85,14 @@ def test_the_choice_between_results_is_not_free(dtype):
     first, _ = (probe.give(result, result=True) for result in results)
     probe.observe(first)
     assert [probe.origin(0, result, results) for result in results] == ["same", "computed"]
+
+
+def test_a_large_array_may_go_through_many_launches(monkeypatch):
+    """Of arrays that are sent back as they were given, none is kept twice: a workspace may have gigabytes."""
+    monkeypatch.setattr(provenance, "MOST_BYTES", 1000)
+    probe, results = Probe(), [np.arange(800, dtype=np.uint8) + np.uint8(launch) for launch in range(4)]
+    for result in results:
+        probe.observe(probe.give(result, result=True).copy())
+    assert [probe.origin(i, results[i], results[: i + 1]) for i in range(4)] == ["same"] * 4
+    probe.observe(np.arange(1001, dtype=np.int32))  # what is not sent back is kept, up to a limit
+    assert probe.origin(4, np.arange(1001, dtype=np.int32), results) == "computed"
