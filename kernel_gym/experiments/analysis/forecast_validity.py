@@ -89,15 +89,13 @@ def forecast_attempts(piece: int, tasks: Sequence[Task], measurements: str = "as
     return attempts
 
 
-def compare(piece: int, attempts: Sequence[Attempt], verify_all: Callable[..., Sequence[Verdict]]) -> list[Comparison]:
-    """Have the kernels of attempts judged and return the comparisons; kernels that stay unjudged are left out."""
-    return compare_pieces({piece: attempts}, verify_all)[piece]
-
-
 def compare_pieces(
     pieces: Mapping[int, Sequence[Attempt]], verify_all: Callable[..., Sequence[Verdict]]
 ) -> dict[int, list[Comparison]]:
-    """Do the same for several pieces, whose kernels are judged together: a slow one holds up fewer others."""
+    """Have the kernels of attempts judged and return the comparisons; kernels that stay unjudged are left out.
+
+    Kernels of several pieces are judged together: a slow one holds up fewer others.
+    """
     asked = [(piece, attempt) for piece, attempts in pieces.items() for attempt in attempts]
     pairs = [(Kernel(a.kernel.source, trusted=True), suites.find_task(a.task)) for _, a in asked]
     comparisons: dict[int, list[Comparison]] = {piece: [] for piece in pieces}
