@@ -128,6 +128,7 @@ public:
     // ---- scalar unit (scalar_unit.cpp)
     asc_block read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
     asc_block read_global(uint32_t dtype, asc_global address, int32_t line);
+    asc_block peek_global(uint32_t dtype, asc_global address, int32_t line);
     void reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);
     void write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
     void write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);
@@ -225,6 +226,7 @@ private:
     void check_unit(uint32_t pipe, uint32_t space, const char *what) const;
     void order_global(Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write, const char *what);
     bool in_order(const Core &core, uint32_t pipe, uint32_t tensor, const Rows &rows, bool write) const;
+    asc_block block_around(const GlobalBytes &range) const;
     void make_dirty(Core &core, uint64_t cached, uint32_t tensor);
     void write_back(Core &core);
     void store_local(Core &core, uint32_t dtype, uint32_t space, uint32_t addr, uint64_t bits);

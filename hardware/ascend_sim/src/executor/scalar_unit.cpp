@@ -112,13 +112,25 @@ void Executor::remember(uint32_t dtype, uint64_t where, bool global, bool write)
 
 asc_block Executor::read_global(uint32_t dtype, asc_global address, int32_t line) {
     reread(dtype, address, 1, line);
+    return block_around(global_.locate(address, bytes_of_dtype(dtype), false, "GlobalTensor.GetValue"));
+}
+
+// The write that follows has the price of a read, and waits for all that a read waits for.
+asc_block Executor::peek_global(uint32_t dtype, asc_global address, int32_t line) {
+    running(line);
+    const char *what = "GlobalTensor.SetValue";
+    return block_around(global_.locate(address, element_of(dtype, any_dtype, what), true, what));
+}
+
+// Bytes that were never written are ones, so that a number is NaN: kernel code must not see what memory is filled with.
+asc_block Executor::block_around(const GlobalBytes &range) const {
     asc_block block = {};
     if (!options_.compute) return block;
-    const GlobalBytes range = global_.locate(address, bytes_of_dtype(dtype), false, "GlobalTensor.GetValue");
-    const GlobalBytes around = {range.tensor, range.begin / ASC_BLOCK * ASC_BLOCK,
-                                range.begin / ASC_BLOCK * ASC_BLOCK + ASC_BLOCK};
+    const uint64_t begin = range.begin / ASC_BLOCK * ASC_BLOCK;
     uint8_t valid[ASC_BLOCK];
-    global_.load(around, block.bytes, valid);
+    global_.load({range.tensor, begin, begin + ASC_BLOCK}, block.bytes, valid);
+    for (size_t i = 0; i < ASC_BLOCK; ++i)
+        if (!valid[i]) block.bytes[i] = 0xff;
     return block;
 }
 

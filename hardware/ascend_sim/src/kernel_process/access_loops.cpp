@@ -130,7 +130,7 @@ void flush() {
     args.varied = varied;
     for (uint32_t i = 0; i < period; ++i) args.steps.bytes[i] = static_cast<int32_t>(steps[(first_phase + i) % period]);
     pending = 0;
-    new (claim_loop(current_line())->payload) args_access_loop(args);
+    new (claim_without_code(OP_access_loop, current_line())->payload) args_access_loop(args);
     send();
 }
 

@@ -43,8 +43,8 @@ inline void report_code(int32_t line) {
     progress.cycles_sent = progress.cycles;
     if (line > 0) progress.line = line;
 }
-// A slot for the record of a loop, which reports no plain code of its own.
-Record *claim_loop(int32_t line);
+// A slot for a record that reports no plain code: that of a loop, or of what has no price.
+Record *claim_without_code(uint16_t op, int32_t line);
 
 void await_words();
 inline void write_word(uint64_t word) {
@@ -82,6 +82,9 @@ bool in_core();  // not in the host function
 // The running core, and the number of cores per block: in a mixed launch two vector cores, served by the cube core.
 uint64_t core_kind();
 uint64_t cores_per_block();
+
+// What the device has at an address that is about to be written; kernel code may not call it.
+uint64_t peek_global(uint32_t dtype, uint64_t address);
 
 // Drops the scalar unit's cached blocks, because something else may have written.
 void forget_blocks();

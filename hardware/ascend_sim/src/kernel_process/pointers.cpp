@@ -79,22 +79,27 @@ void map(uintptr_t address) {
     pages.push_back(page);
 }
 
+void hold(uintptr_t address, size_t bytes, uint64_t bits) {
+    map(address);
+    std::memcpy(reinterpret_cast<void *>(address), &bits, bytes);
+    known(address, bytes);
+}
+
 }  // namespace
 
 bool read(uintptr_t address, size_t bytes, Check check) {
     if (!is_global(address, bytes)) return false;
-    map(address);
     const uint64_t bits = asc_get_global(dtype_of(bytes), address, current_line());
-    std::memcpy(reinterpret_cast<void *>(address), &bits, bytes);
-    known(address, bytes);
-    watch({address, bytes, bits_at(address, bytes), false, check});
+    hold(address, bytes, bits);
+    watch({address, bytes, bits, false, check});
     return true;
 }
 
 bool write(uintptr_t address, size_t bytes, Check check) {
     if (!is_global(address, bytes)) return false;
-    map(address);
-    watch({address, bytes, 0, true, check});
+    const uint64_t bits = peek_global(dtype_of(bytes), address);
+    hold(address, bytes, bits);
+    watch({address, bytes, bits, true, check});
     return true;
 }
 

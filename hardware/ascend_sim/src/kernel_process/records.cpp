@@ -75,7 +75,10 @@ Record *claim(uint16_t op, int32_t line) {
     return record;
 }
 
-Record *claim_loop(int32_t line) { return next_record(OP_access_loop, line, {}); }
+Record *claim_without_code(uint16_t op, int32_t line) {
+    access_loops::flush();
+    return next_record(op, line, {});
+}
 
 void await_words() { await_room(progress.ring->words_tail, progress.words_head, &progress.words_tail, Ring::WORDS); }
 

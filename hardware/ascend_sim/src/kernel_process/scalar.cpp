@@ -72,11 +72,10 @@ const asc_block &keep(bool global, uint32_t dtype, uint64_t where, const asc_blo
     return way.block;
 }
 
-// Queries the device. The answer stays where kernel code cannot read it: a copy on the stack would give away 63 more
+// The answer of a query. It stays where kernel code cannot read it: a copy on the stack would give away 63 more
 // elements for the cost of one.
 template <class Args>
-const asc_block &ask_for(uint16_t op, const Args &args, int32_t line) {
-    Record *record = claim(op, line);
+const asc_block &ask_with(Record *record, const Args &args) {
     new (record->payload) Args(args);
     send();
     return await_answer();
@@ -98,6 +97,13 @@ void patch(bool global, uint64_t where, uint64_t bits, uint32_t bytes) {
 bool aligned(uint64_t where, uint32_t dtype) { return where % width(dtype) == 0; }
 
 }  // namespace
+
+uint64_t peek_global(uint32_t dtype, uint64_t address) {
+    if (const Cached *way = find(true, dtype, address)) return bits_in(way->block, address, dtype);
+    const asc_block &answer =
+        ask_with(claim_without_code(OP_peek_global, current_line()), args_peek_global{dtype, address});
+    return bits_in(keep(true, dtype, address, answer), address, dtype);
+}
 
 void forget_blocks() { used = next_way = 0; }
 
@@ -122,7 +128,7 @@ static uint64_t read(const Access &access, bool may_be_kept, uint16_t op, const 
         return bits_in(way->block, access.where, access.dtype);
     }
     const auto code = unsent_code();
-    const asc_block &answer = ask_for(op, args, access.line);
+    const asc_block &answer = ask_with(claim(op, access.line), args);
     access_loops::sent(access, code);
     return bits_in(keep(access.global, access.dtype, access.where, answer), access.where, access.dtype);
 }

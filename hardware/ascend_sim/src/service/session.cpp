@@ -29,6 +29,7 @@ uint64_t cost_of(uint16_t op) {
         case OP_access_loop: return 0;  // counted by its accesses
         case OP_read_local:
         case OP_read_global:
+        case OP_peek_global:
         case OP_reread:
         case OP_write_local:
         case OP_write_global: return kAccessCost;
