@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +127,8 @@ _VECTOR = re.compile(
 _SIZED = re.compile(r"(?:__attribute__|__attribute|\[\s*\[)[^;]{0,200}?\b_*(vector_size)")
 _MOST_LANES = 256
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
+#: What stands before the first word of a declaration.
+_BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
 #: Most names of types that stand for each other in a row; those beyond count as floating-point.
 _LONGEST_CHAIN = 64
 #: The check of an index that is a constant, and the end of its array: the number of elements since this g++.
@@ -216,27 +217,33 @@ def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
 
 
 def _meanings(source: str) -> list[tuple[str, str]]:
-    """Return the names that a source gives to types, each with the text of its type; `?` if a typedef has several."""
+    """Return the names that a source gives to types, each with the text of its type.
+
+    A declaration that is not understood gives `?`, which may be a floating-point type, to every name in it.
+    """
     words = tokens(source)
     meanings: list[tuple[str, str]] = []
     for index, word in enumerate(words):
         if word.text == "enum":
             names = [w.text for w in words[index + 1 : index + 3] if w.text not in ("class", "struct")]
             meanings += [(names[0], "enum")] if names else []
-        elif word.text in ("using", "typedef"):
-            statement = _statement(words, index + 1)
-            meanings += _alias(source, statement) if word.text == "using" else _typedefs(source, statement)
+        elif word.text == "using":
+            meanings += _alias(source, _statement(words, index + 1))
+        elif word.text == "typedef":
+            begin = next((i + 1 for i in range(index - 1, -1, -1) if words[i].text in _BEFORE_STATEMENT), 0)
+            statement = [*words[begin:index], *_statement(words, index + 1)]
+            meanings += _typedefs(source, statement, first=begin == index)
     return meanings
 
 
 def _statement(words: Sequence[Token], begin: int) -> list[Token]:
-    """Return the words up to a semicolon; none if a brace or another such statement comes first."""
+    """Return the words up to a semicolon that is not in braces, or to another such statement."""
+    depth = 0
     for end in range(begin, len(words)):
-        if words[end].text == ";":
+        depth += {"{": 1, "}": -1}.get(words[end].text, 0)
+        if depth < 0 or (words[end].text == ";" and depth == 0) or words[end].text in ("using", "typedef"):
             return list(words[begin:end])
-        if words[end].text in ("{", "}", "using", "typedef"):
-            break
-    return []
+    return list(words[begin:])
 
 
 def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
@@ -245,19 +252,19 @@ def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
     return [(statement[0].text, meaning or "?")] if equals else []
 
 
-def _typedefs(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
-    if any(word.text in (",", "(") for word in statement):
-        # The names are the words before commas, brackets, closing parentheses and the end.
-        pairs = pairwise([*statement, Token("symbol", ",", 0)])
-        names = {word.text for word, after in pairs if word.kind == "word" and after.text in (",", "[", ")")}
-        return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
+def _typedefs(source: str, statement: Sequence[Token], first: bool) -> list[tuple[str, str]]:
+    """Return what a typedef declares; `first` says that the word itself begins the declaration."""
     meaning = _plain_text(source, statement[:-1])
-    return [(statement[-1].text, meaning)] if meaning and statement[-1].kind == "word" else []
+    simple = first and meaning and all(word.text not in (",", "[", "]", "alignas") for word in statement)
+    if simple and statement[-1].kind == "word":
+        return [(statement[-1].text, meaning)]
+    names = {word.text for word in statement if word.kind == "word"}
+    return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
 
 
 def _plain_text(source: str, words: Sequence[Token]) -> str:
-    """Return the text of a type; empty if it has parentheses."""
-    if not words or any(word.text in ("(", ")") for word in words):
+    """Return the text of a type; empty if it has parentheses or braces."""
+    if not words or any(word.text in ("(", ")", "{", "}") for word in words):
         return ""
     return source[words[0].start : words[-1].end].replace(" :: ", "::")
 
@@ -355,8 +362,11 @@ class _Function:
         return True
 
     def _meanings(self, operand: str) -> set[str]:
-        """Return the types of the variables of this name: several if scopes use it for different ones."""
-        return self._types.get(operand) or self._types.get(_VERSION.sub("", operand), set())
+        """Return the types of the variables of this name: several if scopes use it for different ones.
+
+        `x_3` may be a version of `x`, or a variable of this name.
+        """
+        return self._types.get(operand, set()) | self._types.get(_VERSION.sub("", operand), set())
 
 
 def _parameters(signature: str) -> Iterator[tuple[str, str]]:

@@ -9,12 +9,12 @@ import ast
 import json
 import operator
 import textwrap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from kernel_gym.errors import BundleError
 
-READ = "literals, names, +, f-strings without formats, replace, strip, textwrap.dedent and json.dumps are read"
+READ = "literals, names, +, f-strings without formats, join, replace, strip, textwrap.dedent and json.dumps are read"
 #: So many times the characters of the longest string may be written on the way to all of them.
 _TIMES = 20
 _MOST_INTEGER, _MOST_INDENT = 1 << 63, 8
@@ -114,8 +114,10 @@ class _Reader:
                 return str(self._value(part))
             case ast.Call(ast.Attribute(text, "replace"), [old, new], []):
                 return self._replaced(self._text(text), self._text(old), self._text(new))
-            case ast.Call(ast.Attribute(text, name), [], []) if name in _STRIPPED:
-                return _STRIPPED[name](self._text(text))
+            case ast.Call(ast.Attribute(text, name), what, []) if name in _STRIPPED and len(what) <= 1:
+                return _STRIPPED[name](self._text(text), *map(self._text, what))
+            case ast.Call(ast.Attribute(text, "join"), [ast.List(items) | ast.Tuple(items)], []):
+                return self._joined(self._text(text), items)
             case ast.Call(ast.Attribute(ast.Name("textwrap"), "dedent") | ast.Name("dedent"), [text], []):
                 return textwrap.dedent(self._text(text))
             case ast.Call(ast.Attribute(ast.Name("json"), "dumps"), [data], options):
@@ -139,6 +141,10 @@ class _Reader:
             result: str | int = _OPERATIONS[kind](left, right)
             return result
         raise _NotRead
+
+    def _joined(self, between: str, items: Sequence[ast.expr]) -> str:
+        self._spend(len(between) * len(items))
+        return between.join([self._text(item) for item in items])
 
     def _replaced(self, text: str, old: str, new: str) -> str:
         self._spend(len(text) + max(0, text.count(old) * (len(new) - len(old))))

@@ -125,6 +125,12 @@ def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> Non
         "using byte = decltype(1.0f);",
         "typedef decltype(1.0f) byte;",
         "typedef float (byte);",
+        "typedef float byte [[maybe_unused]];",
+        "typedef float byte alignas(4);",
+        "typedef float byte __attribute__((aligned(4)));",
+        "using byte = decltype(float{});",
+        "float typedef byte;",
+        "void f() { for (float typedef byte; false;) {} }",
     ],
 )
 def test_a_name_of_an_integer_that_the_kernel_declares_itself_may_be_a_float(declaration):
@@ -148,6 +154,16 @@ def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) ->
         "  gimple_assign <plus_expr, a, a, a, NULL>\n}\n"
     )
     ((counted,),) = operations.read_dump(dump, text).values()
+    assert (counted.integer, counted.float) == (0, 1)
+
+
+def test_a_variable_that_is_named_like_a_version_of_a_float_does_not_make_it_an_integer() -> None:
+    dump = (
+        ";; Function f (f, funcdef_no=1, decl_uid=1)\n\nvoid f ()\n{\n  int x_3;\n  float x;\n\n  <bb 2> :\n"
+        "  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
+        "  gimple_assign <plus_expr, x_3, x_2, x_2, NULL>\n}\n"
+    )
+    ((counted,),) = operations.read_dump(dump, "").values()
     assert (counted.integer, counted.float) == (0, 1)
 
 

@@ -75,6 +75,7 @@ def test_formatted_strings_that_python_reads_again_and_again_are_refused(sample)
         "kernel_src = '// N'\nkernel_src = kernel_src.replace('N', '32')\nkernel_src += '{}'",
         "import textwrap\nkernel_src = textwrap.dedent('\\n  // 32{}').strip()",
         "import json\nkernel_src = other = '// ' + json.dumps(32, indent=2) + json.dumps({})",
+        "kernel_src = ' '.join(['//', '32{}\\n']).rstrip('\\n')",
         "def kernel():\n    kernel_src = '-'\n\nkernel_src = '// 32{}'",
     ],
 )
@@ -100,7 +101,8 @@ def test_strings_that_are_put_together_are_read_as_python_computes_them(text):
         "kernel_src = f'{5:1000000000}'",
         "kernel_src = 'a' * 1000",
         "kernel_src = json.dumps([1], indent=1000000000)",
-        "kernel_src = ('a' * 0).join(['b'])",
+        "kernel_src = ''.join('ab')",
+        "x = 'a' + 'a'\n" + "x = x + x\n" * 8 + "kernel_src = x.join(['', '', '', '', ''])",
         "x = 'a' + 'a'\n" + "x = x + x\n" * 50 + "kernel_src = x",
         "x = 'a'\n" + "x = x.replace('a', 'aa')\n" * 50 + "kernel_src = x",
         "kernel_src = 1 // 0",
