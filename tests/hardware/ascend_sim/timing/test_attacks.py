@@ -141,6 +141,17 @@ def test_a_chain_of_blocks_takes_the_time_of_all_of_them(device: AscendSim, name
     assert chain > launching + 3.9 * (side_by_side - launching)
 
 
+def test_a_copy_of_a_large_object_takes_the_time_of_its_words(device: AscendSim) -> None:
+    def copies(words: int) -> float:
+        text = f"struct Many {{ uint64_t word[{words}]; }} one{{}}, two{{}}; "
+        text += "for (int i = 0; i < 100; ++i) { two = one; one = two; } if (one.word[0]) return; "
+        return us(device, SETUP + LOAD + text + STORE)
+
+    cycles_a_us = 2000
+    assert copies(32) == copies(2)
+    assert copies(4096) > copies(32) + 200 * 4000 / cycles_a_us
+
+
 ATOMIC = SETUP + "Duplicate(a, 1.0f, L); PipeBarrier<PIPE_ALL>(); if (!block) DataCopy(room, a, L); SyncAll(); "
 
 
