@@ -52,7 +52,7 @@ GUARD_FLAGS = (
     *("--param=asan-globals=0", "-fno-omit-frame-pointer", "-fno-jump-tables", "-fno-optimize-sibling-calls"),
     "-fstack-clash-protection",
     *(f"-fcall-used-{register}" for register in _REGISTERS),
-    *(_X86 if platform.machine() == "x86_64" else ()),
+    *(_X86 if platform.machine() == "x86_64" else ("-mno-omit-leaf-frame-pointer",)),
 )
 
 #: Kernels are compiled with little optimisation; every basic block is counted, so that scalar code costs time.

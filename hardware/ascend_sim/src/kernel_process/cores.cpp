@@ -197,7 +197,7 @@ extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(voi
     launch.line = line;
     for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
     launch.own = guard::own_stack();
-    launch.host = {reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(uintptr_t), launch.own.end};
+    launch.host = {reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()), launch.own.end};
     launch.kept.assign(reinterpret_cast<const char *>(launch.host.begin),
                        reinterpret_cast<const char *>(launch.host.end));
     running = &launch;

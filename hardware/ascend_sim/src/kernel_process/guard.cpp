@@ -87,9 +87,7 @@ bool may_read(uintptr_t address, size_t bytes) {
            host.holds(address, bytes);
 }
 
-[[gnu::noinline]] uintptr_t stack_pointer() {
-    return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 2 * sizeof(uintptr_t);
-}
+[[gnu::noinline]] uintptr_t stack_pointer() { return reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()); }
 
 // `operand` tells the accesses of one call apart.
 static inline void read(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
