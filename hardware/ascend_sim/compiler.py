@@ -23,8 +23,8 @@ _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset",
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
-#: What g++ says where a file exceeds 64 MB. Its dumps take about 75 bytes for each byte of code.
-_TOO_LARGE = "File size limit exceeded"
+#: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
+_TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
 _TOO_MUCH_CODE = (
     "the kernel is compiled to more than about 800 KB of code: use fewer templates, macros and unrolled loops"
 )

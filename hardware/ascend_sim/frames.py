@@ -40,6 +40,11 @@ _OPERAND = re.compile(
     r"\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (\w+)[^()]*\)(?:\s+\((?:const_int (-?\d+)|(\w+))[^()]*\)\))? "
     r"\[\d+ ([^\s()\[\]*&>]*?)D\.(\d+)\+-?\d+ S(\d+) A\d+\]"
 )
+#: A register that is changed, and if it becomes the sum of a register and a constant, these.
+_CHANGED = re.compile(
+    r"\((?:set|clobber|(?:pre|post)_\w+:DI) \(reg\S* \d+ (\w+)[^()]*\)"
+    r"(?:\s+\(plus:DI \(reg\S* \d+ (\w+)[^()]*\)\s+\(const_int (-?\d+)[^()]*\)\)\))?"
+)
 _NEVER_POINTED_TO = frozenset({"%sfp", ".result_ptr"})
 _FRAME_POINTERS = frozenset({"bp", "x29"})
 _NO_REGISTERS = frozenset({"frame", "argp", "sfp", "ap"})
@@ -110,16 +115,39 @@ def _words(text: str, in_memory: set[str]) -> list[Word] | None:
     if _CALLERS_STACK.search(prologue):
         return None
     words = set()
-    for base, distance, far, name, number, size in _OPERAND.findall(text):
+    for operand in _OPERAND.finditer(text):
+        base, distance, far, name, number, size = operand.groups()
         is_variable = number in in_memory and name not in _NEVER_POINTED_TO
         if is_variable or base in _NO_REGISTERS or _PART.search(name):
             continue
-        lowest = Word(1, 0, 0) if base in _FRAME_POINTERS else _lowest_word(prologue) if base == "sp" else None
-        if lowest is None or far:
+        place = _place(prologue, base) or _computed_place(prologue, text[: text.rfind("\n(", 0, operand.start())], base)
+        if place is None or far:
             return None
-        begin = lowest.begin + int(distance or 0)
-        words.add(Word(lowest.alignment, begin, begin + int(size)))
+        begin = place.begin + int(distance or 0)
+        words.add(Word(place.alignment, begin, begin + int(size)))
     return _joined(words)
+
+
+def _place(prologue: str, register: str) -> Word | None:
+    """Return the place that a frame pointer or the stack pointer points to, without bytes; None for other registers."""
+    if register in _FRAME_POINTERS:
+        return Word(1, 0, 0)
+    return _lowest_word(prologue) if register == "sp" else None
+
+
+def _computed_place(prologue: str, before: str, register: str) -> Word | None:
+    """Return the place that a register points to behind the instructions `before`; None if that is unknown.
+
+    An aarch64 instruction reaches 32 KB. For places farther away a register is computed just before they are used.
+    """
+    begin = max(before.rfind(f"\n({kind}") for kind in ("code_label", "call_insn", "jump_insn"))
+    places: dict[str, Word] = {}
+    for target, source, distance in _CHANGED.findall(before, max(begin, 0)):
+        place = places.get(source) or _place(prologue, source)
+        places.pop(target, None)
+        if place is not None:
+            places[target] = place._replace(begin=place.begin + int(distance))
+    return places.get(register)
 
 
 @lru_cache(maxsize=1)

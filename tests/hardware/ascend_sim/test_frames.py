@@ -196,7 +196,7 @@ TRUSTED = {
     "in a frame of another alignment": """
         __aicore__ inline uint64_t Change(uint64_t *place) {
             alignas(128) uint64_t here = 0;
-            *(Pair *)place = SetPair(&here, place, 2);
+            *(Pair *)place = SetPair(&here, place, 16);
             return 1;
         }""",
     "in a frame of another alignment and several pages": """
@@ -209,6 +209,14 @@ TRUSTED = {
         __aicore__ inline uint64_t Change(uint64_t *place) {
             alignas(128) uint64_t here[9000] = {};
             *(Pair *)place = SetPair(here, place, 16);
+            return 1;
+        }""",
+    "far from the end of a frame": """
+        __aicore__ inline uint64_t Change(uint64_t *place) {
+            uint64_t *followed = place, many[9000] = {};
+            *followed = 1;
+            for (int i = 0; i < 64; ++i) Set(many + 9001 + i, place, 1);
+            *followed = 2;
             return 1;
         }""",
     "behind a read": """
@@ -295,6 +303,18 @@ IN_A_LOOP = f"""(insn 23 21 24 2 (set (reg:DI 39 r11)
 {LOWERED}"""
 PUSHED = """(insn/f 21 20 22 2 (set (mem:DI (pre_dec:DI (reg/f:DI 31 sp)) [0  S8 A8])
         (reg:DI 0 ax)) "kernel.cpp":3 80 {*pushdi2_rex64} (nil))"""
+#: As g++ writes it for aarch64 where a place is more than 32 KB away, and the same with a call in between.
+COMPUTED = """(insn 23 22 24 2 (set (reg:DI 0 x0 [95])
+        (plus:DI (reg/f:DI 31 sp)
+            (const_int 32768 [0x8000]))) "kernel.cpp":3 124 {*adddi3_aarch64} (nil))
+(insn 24 23 2 2 (set (reg:DI 0 x0 [95])
+        (plus:DI (reg:DI 0 x0 [95])
+            (const_int 16 [0x10]))) "kernel.cpp":3 124 {*adddi3_aarch64} (nil))"""
+CALLED = f"""{COMPUTED}
+(call_insn 25 24 2 2 (call (mem:DI (symbol_ref:DI ("_Z3Setv")))) "kernel.cpp":3 46 {{*call_insn}} (nil))"""
+LOADED = f"""{COMPUTED}
+(insn 25 24 2 2 (set (reg:DI 0 x0 [96])
+        (mem:DI (reg/f:DI 31 sp) [0  S8 A8])) "kernel.cpp":3 53 {{*movdi_aarch64}} (nil))"""
 BY_A_REGISTER = LOWERED.replace("(const_int -32 [0xe0])", "(reg:DI 12 x12)")
 AT_THE_RECORD, ABOVE = "(reg/f:DI 31 sp)", "(plus:DI (reg/f:DI 31 sp)\n            (const_int 16 [0x10]))"
 
@@ -339,6 +359,10 @@ def test_pointers_that_compiled_code_keeps_in_a_frame_cannot_be_changed(
         ("sp", AT_THE_RECORD, PUSHED, 24, None),
         ("sp", AT_THE_RECORD, BY_A_REGISTER, 24, None),
         ("x0", AT_THE_RECORD, "", 24, None),
+        ("x0", AT_THE_RECORD, COMPUTED, 24, 32808),
+        ("x0", ABOVE, COMPUTED, 24, 32792),
+        ("x0", AT_THE_RECORD, CALLED, 24, None),
+        ("x0", AT_THE_RECORD, LOADED, 24, None),
     ],
 )
 @pytest.mark.parametrize("name", ["followedD.10", ".result_ptrD.13", "%sfpD.14"])
