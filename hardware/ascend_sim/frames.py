@@ -12,7 +12,7 @@ the last GIMPLE names with their number only those variables that lie in memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -40,10 +40,15 @@ _OPERAND = re.compile(
     r"\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (\w+)[^()]*\)(?:\s+\((?:const_int (-?\d+)|(\w+))[^()]*\)\))? "
     r"\[\d+ ([^\s()\[\]*&>]*?)D\.(\d+)\+-?\d+ S(\d+) A\d+\]"
 )
-#: A register that is changed, and if it becomes the sum of a register and a constant, these.
+#: A register that is changed, and what it becomes: a register, a constant, or the sum of a register and one of these;
+#: or a constant in some of its bits, from a first one on.
 _CHANGED = re.compile(
-    r"\((?:set|clobber|(?:pre|post)_\w+:DI) \(reg\S* \d+ (\w+)[^()]*\)"
-    r"(?:\s+\(plus:DI \(reg\S* \d+ (\w+)[^()]*\)\s+\(const_int (-?\d+)[^()]*\)\)\))?"
+    r"\((?:set|clobber|(?:pre|post)_\w+:DI) (?:"
+    r"\(reg(?P<mode>\S*) \d+ (?P<target>\w+)[^()]*\)"
+    r"(?:\s+(?:\(plus:DI \(reg\S* \d+ (?P<source>\w+)[^()]*\)\s+)?"
+    r"\((?:const_int (?P<number>-?\d+)|reg\S*:DI \d+ (?P<other>\w+))[^()]*\))?"
+    r"|\((?:zero_extract|strict_low_part)\S* \(reg\S* \d+ (?P<partly>\w+)[^()]*\)"
+    r"(?:\s+\(const_int (?P<bits>\d+)[^()]*\)\s+\(const_int (?P<first>\d+)[^()]*\)\)\s+\(const_int (?P<part>\d+))?)"
 )
 _NEVER_POINTED_TO = frozenset({"%sfp", ".result_ptr"})
 _FRAME_POINTERS = frozenset({"bp", "x29"})
@@ -138,16 +143,47 @@ def _place(prologue: str, register: str) -> Word | None:
 def _computed_place(prologue: str, before: str, register: str) -> Word | None:
     """Return the place that a register points to behind the instructions `before`; None if that is unknown.
 
-    An aarch64 instruction reaches 32 KB. For places farther away a register is computed just before they are used.
+    An aarch64 instruction reaches 32 KB. For places farther away a register is computed just before they are used, from
+    16 MB on with a distance in a register, of which an instruction sets 16 bits.
     """
     begin = max(before.rfind(f"\n({kind}") for kind in ("code_label", "call_insn", "jump_insn"))
-    places: dict[str, Word] = {}
-    for target, source, distance in _CHANGED.findall(before, max(begin, 0)):
-        place = places.get(source) or _place(prologue, source)
-        places.pop(target, None)
-        if place is not None:
-            places[target] = place._replace(begin=place.begin + int(distance))
-    return places.get(register)
+    values: dict[str, Word | int] = {}
+    for changed in _CHANGED.finditer(before, max(begin, 0)):
+        target = changed["target"] or changed["partly"]
+        value = _becomes(changed, values, prologue)
+        values.pop(target, None)
+        if value is not None:
+            values[target] = value
+    place = values.get(register)
+    return place if isinstance(place, Word) else None
+
+
+def _becomes(changed: re.Match[str], values: Mapping[str, Word | int], prologue: str) -> Word | int | None:
+    """Return the place or the number that a changed register holds; None if that is unknown."""
+
+    def held(register: str) -> Word | int | None:
+        return values[register] if register in values else _place(prologue, register)
+
+    if changed["partly"]:
+        before = held(changed["partly"])
+        if changed["part"] is None or not isinstance(before, int):
+            return None
+        bits, first = int(changed["bits"]), int(changed["first"])
+        joined = before & ~(((1 << bits) - 1) << first) | int(changed["part"]) << first
+        return (joined + (1 << 63)) % (1 << 64) - (1 << 63)
+    if not changed["mode"].endswith(":DI"):
+        return None
+    place, distance = None, int(changed["number"] or 0)
+    for value in [held(changed[name]) for name in ("source", "other") if changed[name]]:
+        if isinstance(value, int):
+            distance += value
+        elif value is None or place is not None:
+            return None
+        else:
+            place = value
+    if place is not None:
+        return place._replace(begin=place.begin + distance)
+    return distance if changed["number"] or changed["other"] else None
 
 
 @lru_cache(maxsize=1)

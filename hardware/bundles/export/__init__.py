@@ -8,12 +8,13 @@ arguments the tiling data. The model is the task's, with a `forward` that calls 
 from __future__ import annotations
 
 import re
+import struct
 import tempfile
 from pathlib import Path
 
 from kernel_gym.errors import BundleError
 from kernel_gym.hardware.bundles import host
-from kernel_gym.hardware.bundles.export.project import Project
+from kernel_gym.hardware.bundles.export.project import MOST_WORDS, Project
 from kernel_gym.hardware.bundles.export.source import OneFile
 from kernel_gym.hardware.bundles.host import HostFailure, TensorArgument
 from kernel_gym.hardware.bundles.text import read
@@ -46,11 +47,11 @@ def export(kernel: Kernel, task: Task) -> str:
     name = "".join(word.capitalize() for word in re.split(r"\W|_", task.name) if word) + "Custom"
     project = Project(name, OneFile(kernel.source), signature)
     counted = project.text(task, launch_count=0)
-    return project.text(task, _count_launches(counted, signature, project.scratch_bytes))
+    return project.text(task, *_count(counted, signature, project.scratch_bytes))
 
 
-def _count_launches(text: str, signature: Signature, scratch_bytes: int) -> int:
-    """Return how many launches the host function makes, from the built host code."""
+def _count(text: str, signature: Signature, scratch_bytes: int) -> tuple[int, int]:
+    """Return how many launches the host function makes, and their most words, from the built host code."""
     with tempfile.TemporaryDirectory(prefix="kernel_gym-") as folder:
         program = host.build(read(text), Path(folder))
         if isinstance(program, tuple):
@@ -60,6 +61,8 @@ def _count_launches(text: str, signature: Signature, scratch_bytes: int) -> int:
         scratch = [TensorArgument((scratch_bytes,), "uint8")] if scratch_bytes else []
         attributes: list[object] = [list(signature.ints), list(signature.floats), -1, 0]
         try:
-            return host.tile(program, inputs, [*outputs, *scratch], attributes, _CHIP).key
+            tiling = host.tile(program, inputs, [*outputs, *scratch], attributes, _CHIP)
         except HostFailure as failure:
             raise BundleError(f"the host function cannot be exported: {failure}") from failure
+    (words,) = struct.unpack_from("<Q", tiling.data, len(tiling.data) - 8 * MOST_WORDS)
+    return tiling.key, words

@@ -16,8 +16,8 @@ from kernel_gym.hardware.host.tensors import npu_workspace_bytes
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.tasks.task import Task
 
-#: Words of 8 bytes for the arguments of a launch that are no tensors.
-WORDS = 96
+#: Most words of 8 bytes for the arguments of a launch that are no tensors.
+MOST_WORDS = 96
 _TYPES = {
     "AIV": "KERNEL_TYPE_AIV_ONLY",
     "AIC": "KERNEL_TYPE_AIC_ONLY",
@@ -52,12 +52,12 @@ class Project:
         if self.scratch_bytes:
             self._outputs.append(_Tensor("scratch", "uint8"))
 
-    def text(self, task: Task, launch_count: int) -> str:
-        """Return the bundle."""
+    def text(self, task: Task, launch_count: int, words: int = MOST_WORDS) -> str:
+        """Return the bundle; `words` are those of its tiling data, which every core copies."""
         texts = {
             "project_json_src": json.dumps(self._json(), indent=4),
-            "host_tiling_src": self._tiling(),
-            "host_operator_src": self._operator(),
+            "host_tiling_src": self._tiling(words),
+            "host_operator_src": self._operator(words),
             "kernel_src": self._kernel(),
             "python_bind_src": self._binding(launch_count),
             "model_src": self._model(task),
@@ -79,7 +79,7 @@ class Project:
         entry: dict[str, object] = {"op": self._name, "language": "cpp", "input_desc": described(self._inputs)}
         return [entry | {"output_desc": described(self._outputs), "attr": attributes}]
 
-    def _tiling(self) -> str:
+    def _tiling(self, words: int) -> str:
         return f"""
 #include "register/tilingdata_base.h"
 
@@ -87,14 +87,14 @@ namespace optiling {{
 BEGIN_TILING_DATA_DEF({self._name}TilingData)
 TILING_DATA_FIELD_DEF_ARR(uint64_t, {self._file.most_pointers}, tensors);
 TILING_DATA_FIELD_DEF_ARR(uint64_t, {self._file.most_pointers}, offsets);
-TILING_DATA_FIELD_DEF_ARR(uint64_t, {WORDS}, words);
+TILING_DATA_FIELD_DEF_ARR(uint64_t, {words}, words);
 END_TILING_DATA_DEF;
 
 REGISTER_TILING_DATA_CLASS({self._name}, {self._name}TilingData)
 }}  // namespace optiling
 """
 
-    def _operator(self) -> str:
+    def _operator(self, words: int) -> str:
         parameters = "".join(
             f'        this->{role}("{tensor.name}").ParamType(REQUIRED).DataType({{ge::{_ge_type(tensor.dtype)}}})'
             ".Format({ge::FORMAT_ND}).UnknownShapeFormat({ge::FORMAT_ND});\n"
@@ -108,7 +108,7 @@ REGISTER_TILING_DATA_CLASS({self._name}, {self._name}TilingData)
             structures=_structures(),
             host=self._file.host_code(),
             pointers=self._file.most_pointers,
-            words=WORDS,
+            words=words,
             inputs=len(self._inputs),
             outputs=len(self._signature.outputs),
             parameters=parameters,

@@ -89,4 +89,4 @@ def test_pieces_that_are_judged_together_stay_apart() -> None:
     assert asked == [sum(map(len, attempts.values()))]
     assert {piece: {c.author for c in some} for piece, some in compared.items()} == {0: {"middle"}, 1: {"strong"}}
     assert [c.task for c in compared[1]] == [a.task for a in attempts[1]]
-    assert forecast_validity.compare(1, attempts[1], judge) == compared[1]
+    assert forecast_validity.compare_pieces({1: attempts[1]}, judge) == {1: compared[1]}

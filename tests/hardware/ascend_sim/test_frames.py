@@ -310,6 +310,24 @@ COMPUTED = """(insn 23 22 24 2 (set (reg:DI 0 x0 [95])
 (insn 24 23 2 2 (set (reg:DI 0 x0 [95])
         (plus:DI (reg:DI 0 x0 [95])
             (const_int 16 [0x10]))) "kernel.cpp":3 124 {*adddi3_aarch64} (nil))"""
+#: The distance is in a register: 16 bits of it, then 16 more, and what is too much for these.
+FAR = """(insn 23 22 24 2 (set (reg:DI 0 x0 [95])
+        (const_int 54321 [0xd431])) "kernel.cpp":3 53 {*movdi_aarch64} (nil))
+(insn 24 23 25 2 (set (zero_extract:DI (reg:DI 0 x0 [95])
+            (const_int 16 [0x10])
+            (const_int 16 [0x10]))
+        (const_int 1024 [0x400])) "kernel.cpp":3 55 {insv_immdi} (nil))
+(insn 25 24 26 2 (set (reg:DI 0 x0 [96])
+        (plus:DI (reg:DI 0 x0 [95])
+            (const_int -1 [0xffffffffffffffff]))) "kernel.cpp":3 124 {*adddi3_aarch64} (nil))
+(insn 26 25 2 2 (set (reg:DI 0 x0 [95])
+        (plus:DI (reg/f:DI 31 sp)
+            (reg:DI 0 x0 [96]))) "kernel.cpp":3 124 {*adddi3_aarch64} (nil))"""
+IN_PART = f"""{COMPUTED}
+(insn 25 24 2 2 (set (zero_extract:DI (reg:DI 0 x0 [95])
+            (const_int 16 [0x10])
+            (const_int 16 [0x10]))
+        (const_int 1024 [0x400])) "kernel.cpp":3 55 {{insv_immdi}} (nil))"""
 CALLED = f"""{COMPUTED}
 (call_insn 25 24 2 2 (call (mem:DI (symbol_ref:DI ("_Z3Setv")))) "kernel.cpp":3 46 {{*call_insn}} (nil))"""
 LOADED = f"""{COMPUTED}
@@ -361,6 +379,11 @@ def test_pointers_that_compiled_code_keeps_in_a_frame_cannot_be_changed(
         ("x0", AT_THE_RECORD, "", 24, None),
         ("x0", AT_THE_RECORD, COMPUTED, 24, 32808),
         ("x0", ABOVE, COMPUTED, 24, 32792),
+        ("x0", AT_THE_RECORD, FAR, 24, 1024 * 65536 + 54320 + 24),
+        ("x0", ABOVE, FAR, 24, 1024 * 65536 + 54320 + 8),
+        ("x0", AT_THE_RECORD, FAR.replace("reg/f:DI 31 sp", "reg:DI 3 x3"), 24, None),
+        ("x0", AT_THE_RECORD, FAR.replace("reg:DI 0 x0 [96])))", "reg/f:DI 31 sp)))"), 24, None),
+        ("x0", AT_THE_RECORD, IN_PART, 24, None),
         ("x0", AT_THE_RECORD, CALLED, 24, None),
         ("x0", AT_THE_RECORD, LOADED, 24, None),
     ],

@@ -10,6 +10,7 @@ from script import run_script
 from kernel_gym import suites
 from kernel_gym.authors.apprentice.author import fluent
 from kernel_gym.errors import BundleError
+from kernel_gym.hardware.ascend_sim import chip
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.bundles.export import export
 from kernel_gym.hardware.device import Inputs
@@ -47,7 +48,11 @@ def small(task):
 
 
 def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as_long():
-    """The second launch reads what the first left in the workspace, and in L2."""
+    """The second launch reads what the first left in the workspace, and in L2.
+
+    As a bundle, a core copies the tiling data and takes its arguments from there. The copy of 304 bytes takes 6 cycles,
+    the choice by key and the arguments a dozen.
+    """
     task = small(suites.find_task("level2/gemm_multiply_leakyrelu"))
     kernel, signature = fluent(task), task.instance(task.timing).signature
     assert kernel.source.count("<<<") == 2
@@ -59,7 +64,13 @@ def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as
     assert bundle.status == one_file.status == "ok", bundle.fault
     np.testing.assert_array_equal(bundle.outputs[0], one_file.outputs[0])
     assert f"{npu_workspace_bytes(signature)}" in export(kernel, task)
-    assert bundle.latency_us == pytest.approx(one_file.latency_us, rel=1e-3)
+    assert 0 < (bundle.latency_us - one_file.latency_us) * chip.load()["clock_mhz"] <= 2 * 20
+
+
+def test_the_tiling_data_of_an_exported_kernel_has_no_words_that_no_launch_needs():
+    """Every core copies it."""
+    task = suites.find_task("level1/relu")
+    assert "TILING_DATA_FIELD_DEF_ARR(uint64_t, 2, words);" in export(fluent(task), task)
 
 
 @pytest.mark.parametrize(

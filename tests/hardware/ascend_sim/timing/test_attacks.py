@@ -152,6 +152,18 @@ def test_a_copy_of_a_large_object_takes_the_time_of_its_words(device: AscendSim)
     assert copies(4096) > copies(32) + 200 * 4000 / cycles_a_us
 
 
+@pytest.mark.parametrize("copy", ["two = one;", "Many &to = two, &from = one; to = from;"])
+def test_a_copy_is_charged_once_however_the_compiler_writes_it(device: AscendSim, copy: str) -> None:
+    """A copy in place would be free; one through references is announced to the guard before it is called."""
+
+    def copies(words: int) -> float:
+        text = f"struct Many {{ uint64_t word[{words}]; }} one{{}}, two{{}}; "
+        text += f"for (int i = 0; i < 1000; ++i) {{ {copy} }} if (two.word[0]) return; "
+        return us(device, SETUP + LOAD + text + STORE)
+
+    assert copies(100) - copies(32) == pytest.approx(1000 * 68 / chip.load()["clock_mhz"], rel=0.02)
+
+
 ATOMIC = SETUP + "Duplicate(a, 1.0f, L); PipeBarrier<PIPE_ALL>(); if (!block) DataCopy(room, a, L); SyncAll(); "
 
 
