@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import frames, operations
+from kernel_gym.hardware.ascend_sim import accesses, frames, gimple, operations
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -22,12 +22,17 @@ OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset", "memcmp"))
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
+_WHOLE_OBJECTS = (
+    "use no complex numbers and no bit casts there, and copy objects without derived or overlapping members"
+)
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
 _TOO_MUCH_CODE = (
     "the kernel is compiled to more than about 800 KB of code: use fewer templates, macros and unrolled loops"
 )
+#: What g++ calls for numbers of 128 bits on aarch64.
+_LONG_DOUBLE = re.compile(r"__\w*tf\w*")
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -87,10 +92,13 @@ def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagno
 def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
     """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
     operations.count(folder / OBJECT, text, elf)
-    unknown = frames.write(folder / OBJECT, elf)
-    if not unknown:
-        return ()
-    return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
+    dump = (folder / gimple.DUMP).read_text(errors="replace")
+    (folder / gimple.DUMP).unlink()
+    if unguarded := accesses.unguarded(dump):
+        return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
+    if unknown := frames.write(folder / OBJECT, elf, dump):
+        return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
+    return ()
 
 
 def _beyond_arrays(runtime: SimulatorBuild, folder: Path) -> tuple[Diagnostic, ...]:
@@ -109,6 +117,10 @@ def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:
         for name in sorted(undefined)
         if _MATHEMATICS.fullmatch(name)
     ]
+    if any(map(_LONG_DOUBLE.fullmatch, undefined)):
+        errors.append(
+            Diagnostic("long double does not exist in device code: use float, or double in the host function")
+        )
     if all(symbol.name != "kernel_launch" or symbol.name in undefined for symbol in table):
         errors.append(Diagnostic('no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'))
     return tuple(errors)

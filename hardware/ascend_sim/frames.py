@@ -21,15 +21,13 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
+from kernel_gym.hardware.ascend_sim import gimple
 
-_GIMPLE, _INSTRUCTIONS = "kernel.variables", "kernel.instructions"
+_INSTRUCTIONS = "kernel.instructions"
 #: The file of frames has the name of the object file and this.
 SUFFIX = ".frames"
-FLAGS = (f"-fdump-tree-optimized-uid={_GIMPLE}", f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
+FLAGS = (*gimple.FLAGS, f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
 
-_FUNCTION, _BLOCK, _NAME = "\n;; Function ", "\n  <bb ", re.compile(r".*\((\S+), funcdef_no=\d+, ")
-#: Strings, and characters that are template arguments. What is in them is the author's.
-_LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
 #: The number of a variable. A register that holds the value of a variable `D` is `D.0_1`.
 _NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
 #: In the name of an operand: it is a part of a variable.
@@ -80,19 +78,20 @@ class Word(NamedTuple):
     end: int
 
 
-def write(target: Path, kernel: ELFFile) -> str | None:
+def write(target: Path, kernel: ELFFile, dump: str) -> str | None:
     """Write the trusted words of a kernel that was compiled with `FLAGS`; return a function with an unknown frame.
+
+    `dump` is that of the last GIMPLE.
 
     Raises:
         InfrastructureError: If the dumps do not fit the object file.
     """
-    gimple, instructions = target.with_name(_GIMPLE), target.with_name(_INSTRUCTIONS)
+    instructions = target.with_name(_INSTRUCTIONS)
     frames: dict[str, list[Word]] = {}
-    for name, words in read(gimple.read_text(errors="replace"), instructions.read_text(errors="replace")):
+    for name, words in read(dump, instructions.read_text(errors="replace")):
         if words is None:
             return name
         frames[name] = words
-    gimple.unlink()
     instructions.unlink()
     lines = []
     for (begin, size), names in sorted(_functions(kernel).items()):
@@ -104,15 +103,11 @@ def write(target: Path, kernel: ELFFile) -> str | None:
     return None
 
 
-def read(gimple: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
+def read(dump: str, instructions: str) -> Iterator[tuple[str, list[Word] | None]]:
     """Yield each function of two dumps with its trusted words; None where their places are unknown."""
-    bodies = (body.partition(_BLOCK)[2] for body in gimple.split(_FUNCTION)[1:])
-    in_memory = {number for body in bodies for number in _NUMBER.findall(_LITERAL.sub("", body))}
-    for text in instructions.split(_FUNCTION)[1:]:
-        name = _NAME.match(text)
-        if name is None:
-            raise InfrastructureError(f"a function in the compiler's dump has no name: {text[:80]}")
-        yield name[1], _words(text, in_memory)
+    in_memory = {number for _, body in gimple.bodies(dump) for number in _NUMBER.findall(body)}
+    for text in instructions.split(gimple.FUNCTION)[1:]:
+        yield gimple.name(text), _words(text, in_memory)
 
 
 def _words(text: str, in_memory: set[str]) -> list[Word] | None:

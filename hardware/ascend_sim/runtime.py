@@ -24,7 +24,7 @@ from pathlib import Path
 from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import builds, frames, marshal, operations
+from kernel_gym.hardware.ascend_sim import accesses, builds, frames, gimple, marshal, operations
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -62,6 +62,7 @@ GUARD_FLAGS = (
 #: Kernels are compiled with little optimisation; every basic block is counted, so that scalar code costs time.
 KERNEL_FLAGS = (
     *("-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
+    "-fsigned-char",  # as on x86-64
     *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
     *("-Wuninitialized", "-Wno-maybe-uninitialized", "-Werror=uninitialized"),  # certain ones only
@@ -151,7 +152,7 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    modules = (frames.__file__, marshal.__file__, operations.__file__)
+    modules = (accesses.__file__, frames.__file__, gimple.__file__, marshal.__file__, operations.__file__)
     return _digest(compiler, [*_sources(), *map(Path, modules)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 from collections.abc import Iterator
 
@@ -403,6 +404,16 @@ def test_the_compiler_cannot_be_made_to_show_files(device: AscendSim) -> None:
 def test_a_compiler_bomb_reaches_the_limits(device: AscendSim) -> None:
     build = device.build(Kernel("char bomb[1 << 30] = {1};\n" + FILE))
     assert "limits" in build.diagnostics[0].message
+
+
+def test_characters_have_a_sign_on_every_machine(device: AscendSim) -> None:
+    assert device.build(Kernel("static_assert(char{-1} < 0);\n" + FILE)).ok
+
+
+@pytest.mark.skipif(platform.machine() == "x86_64", reason="x86-64 has instructions for long double")
+def test_long_double_is_a_compile_error(device: AscendSim) -> None:
+    build = device.build(Kernel("float Third(unsigned n) { return n / (long double)3; }\n" + FILE))
+    assert build.diagnostics[0].message.startswith("long double does not exist")
 
 
 def test_other_languages_are_refused(device: AscendSim) -> None:

@@ -445,7 +445,6 @@ def test_a_frame_whose_words_cannot_be_placed_does_not_compile(
 def test_a_function_without_a_dump_is_an_error(device: AscendSim, tmp_path: Path) -> None:
     build = device.build(Kernel(source("host", "")))
     assert build.artifact is not None
-    (tmp_path / "kernel.variables").write_text("")
     (tmp_path / "kernel.instructions").write_text("")
     with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match="missing in the compiler's dump"):
-        frames.write(tmp_path / "kernel.so", ELFFile(file))
+        frames.write(tmp_path / "kernel.so", ELFFile(file), dump="")

@@ -1,10 +1,10 @@
 // Restricts the memory that kernel code may access: its stack, its constants and its arguments.
 //
-// The compiler inserts a call before every access of kernel code (see KERNEL_FLAGS), and the linker redirects its
-// copies of larger objects here too. The rest of the kernel process (the ring, the count of basic blocks, the coverage
-// bits) is therefore out of reach: a pointer can point there, but an access fails. Kernel code cannot change return
-// addresses, nor registers that a function saves for its caller (kernel code saves none). Since the binary screen
-// rejects calls through pointers, it can run only its own code.
+// The compiler inserts a call before an access of kernel code (see KERNEL_FLAGS), and the linker redirects its copies of
+// larger objects here too. Code with an access that the compiler leaves out is refused (accesses.py). The rest of the
+// kernel process (the ring, the count of basic blocks, the coverage bits) is therefore out of reach: a pointer can point
+// there, but an access fails. Kernel code cannot change return addresses, nor registers that a function saves for its
+// caller (kernel code saves none). Since the binary screen rejects calls through pointers, it can run only its own code.
 //
 // Some pointers are used without such a call: that of an object that a function returns, and one that was checked
 // before, whether or not something was called meanwhile. They lie in words of the frame that no variable with an address

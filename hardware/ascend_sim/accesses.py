@@ -1,0 +1,92 @@
+"""Finds accesses through pointers that the compiler has not put under the guard.
+
+The compiler's sanitizer inserts the calls of the guard, but not before every access: it leaves out parts of complex
+numbers, objects that are read as another type, and copies of an object whose padding another member uses. The last
+GIMPLE shows all accesses and calls. Whether an access is guarded depends on its text alone: names have numbers, and
+registers are set once. So each text has to be guarded somewhere in its function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from kernel_gym.hardware.ascend_sim import gimple
+
+#: A register: the name of a variable, if it holds one, and a number.
+_REGISTER = r"[\w.$]*_\d+(?:\(D\))?"
+_TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
+#: As in `p_1->field`, `*p_1` and `MEM[(type *)p_1 + 8B]`.
+_THROUGH_A_POINTER = re.compile(rf"(?<![\w.$]){_REGISTER}->|\*{_REGISTER}|\){_REGISTER}(?: \+ -?\d+B)?\]")
+#: All that a pointer points to.
+_WHOLE = re.compile(rf"^\*({_REGISTER})$|^MEM.*\)({_REGISTER})\]$")
+#: The calls of the guard: `_1 = &access; _2 = (unsigned long) _1; guard (_2);`.
+_ADDRESS = re.compile(r"(_\d+) = &(.*);")
+_NUMBER = re.compile(rf"(_\d+) = \(unsigned long\) ({_REGISTER});")
+_GUARD = re.compile(r"__builtin___asan_(?:load|store)\w+_noabortD\.\d+ \((_\d+)[,)]")
+#: What a virtual function is called by; its object is no operand.
+_VIRTUAL = re.compile(rf"OBJ_TYPE_REF\([^()]*\([^()]*\){_REGISTER}->\d+B?\)")
+_ASSIGNMENT = re.compile(r" =(?:\{v\})? ")
+_ARGUMENTS = re.compile(r", | \(")
+_SCALAR = re.compile(rf"{_REGISTER}|-?\d[\w.+-]*")
+#: The last field of an access. In place of a bit-field the compiler guards a nameless field around it.
+_FIELD, _NAMELESS_FIELD = re.compile(r"(?<=[.>])[\w$]*D\.\d+$"), re.compile(r"(?<=[.>])D\.\d+$")
+
+
+def unguarded(dump: str) -> str | None:
+    """Return the name of a function in a dump with an access that is not guarded; None if there is none."""
+    for name, body in gimple.bodies(dump):
+        if _THROUGH_A_POINTER.search(body) and not _is_guarded(body):
+            return name
+    return None
+
+
+def _is_guarded(body: str) -> bool:
+    lines = [_VIRTUAL.sub("", line.strip()) for line in body.splitlines()]
+    guarded, pointers = _guarded(lines, Counter(_TEMPORARY.findall(body)))
+    around_bit_fields = {_NAMELESS_FIELD.sub("", text) for text in guarded if _NAMELESS_FIELD.search(text)}
+    for line in lines:
+        for access, is_scalar in _accesses(line):
+            whole = _WHOLE.match(access)
+            if access in guarded or (whole and (whole[1] or whole[2]) in pointers):
+                continue
+            field = _FIELD.search(access)
+            if not (is_scalar and field and access[: field.start()] in around_bit_fields):
+                return False
+    return True
+
+
+def _guarded(lines: list[str], uses: Counter[str]) -> tuple[set[str], set[str]]:
+    """Return the accesses whose addresses are guarded, and pointers that are.
+
+    An address that is used for anything else may be the author's, for an access to a part of what is there.
+    """
+    addresses: dict[str, str] = {}
+    numbers: dict[str, str] = {}
+    guarded, pointers = set(), set()
+    for line in lines:
+        if found := _ADDRESS.fullmatch(line):
+            addresses[found[1]] = found[2]
+        elif found := _NUMBER.fullmatch(line):
+            numbers[found[1]] = found[2]
+        elif found := _GUARD.match(line):
+            pointer = numbers.get(found[1], "")
+            pointers.add(pointer)
+            if uses[pointer] == 2:  # where it is set, and where it becomes a number
+                guarded.add(addresses.get(pointer, ""))
+    return guarded, pointers
+
+
+def _accesses(line: str) -> list[tuple[str, bool]]:
+    """Return the accesses through pointers of a statement, each with whether a scalar is read or written."""
+    if not _THROUGH_A_POINTER.search(line):
+        return []
+    sides = _ASSIGNMENT.split(line.removesuffix(";"), maxsplit=1)
+    if sides[-1].startswith("{CLOBBER"):
+        return []
+    to, value = sides if len(sides) == 2 else ("", sides[0])
+    is_call = value.endswith(")") and not value.endswith("(D)")
+    found = [(to, _SCALAR.fullmatch(value) is not None), (value, _SCALAR.fullmatch(to) is not None)]
+    if is_call:
+        found[1:] = [(argument, False) for argument in _ARGUMENTS.split(value[:-1])]
+    return [each for each in found if _THROUGH_A_POINTER.search(each[0]) and not each[0].startswith("&")]
