@@ -1,7 +1,8 @@
 """The value sets that kernels are checked on: how they are drawn, and which of them are kept.
 
 A set is as severe as the reference's own precision can decide. Those of the timing sizes also have outputs that depend
-on the arguments, and tolerances that neither the order of the reference's sums nor half precision can hide in.
+on the arguments, and tolerances that neither the order of the reference's sums nor half precision nor constant weights
+of a softmax can hide in.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
+from kernel_gym.tasks.constant_parts import ConstantWeights
 from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedResults, in_half_precision
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
@@ -27,15 +31,25 @@ from kernel_gym.verifier.expected import (
     BASE,
     UNDEFINED,
     Expected,
+    as_rows,
     expected_from,
     is_finite,
+    kinds,
     telling,
     telling_of_stress,
     with_noise_at_most,
     wrong_elements,
 )
 from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing, sharpened
-from kernel_gym.verifier.reference import ValueSet, evaluate, expect, independent_dimensions, to_torch, with_fixed
+from kernel_gym.verifier.reference import (
+    ValueSet,
+    evaluate,
+    expect,
+    independent_dimensions,
+    rows_are_independent,
+    to_torch,
+    with_fixed,
+)
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, stressed_input, tilted
 
@@ -56,6 +70,9 @@ INPUTS_PER_OUTPUT = 64
 #: Products with at least this share of the work of all are tried in half precision one at a time, which takes a run of
 #: the reference for each.
 HEAVY = 1 / 16
+#: Likewise softmaxes with at least this share of the weights of all are tried with constant weights, where there are
+#: products; and so many more sets are drawn at most for one that shows each of them.
+LARGE_SOFTMAX, SHOWING_DRAWS = 1 / 8, 4
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
@@ -174,15 +191,17 @@ def _draw_set(
     expected = expect(instance, values, integral=kind == "integers", rows=rows)
     if kind in TIMED and any(output.noisy for output in expected):
         expected = _without_noise_of_order(instance, values, expected, rows)
-    shown, saturated = 1.0, False
+    shown, saturated, hidden = 1.0, False, 0
     if kind in TIMED:
         expected, saturated = _seeing_products(task, instance, values, expected)
+    if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
+        expected, hidden = _seeing_softmaxes(task, instance, values, expected)
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
         depth = _depth(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
         shown = _share_of_rows(instance, values, expected) if _is_wrong(shadows, expected) else 0.0
-    return ValueSet(case, kind, rung, values, expected, shown, saturated, severe=severe)
+    return ValueSet(case, kind, rung, values, expected, shown, saturated, hidden, severe=severe)
 
 
 def _is_wrong(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
@@ -224,16 +243,91 @@ def _seeing_products(
     return expected, saturated
 
 
-@lru_cache(maxsize=1024)
+def _seeing_softmaxes(
+    task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
+) -> tuple[tuple[Expected, ...], int]:
+    """Return expected outputs with tolerances that no softmax with constant weights meets, as far as noise allows it.
+
+    Where all that it weighs is nearly equal, or where later layers damp it, a softmax could be left out. The second
+    result is the number of those that are not seen in rows without stress.
+    """
+    hidden = 0
+    for position in _not_seen_together(task, instance, values, expected):
+        with ConstantWeights({position: slice(None)}):
+            shadows = evaluate(instance, values, widen=False)
+        if not any(map(_is_wrong_without_stress, shadows, expected)):
+            expected = seeing(expected, shadows, _depth(instance))
+            hidden += not any(map(_is_wrong_without_stress, shadows, expected))
+    return expected, hidden
+
+
+def _not_seen_together(
+    task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
+) -> list[int]:
+    """Return the large softmaxes that do not show where each of them is constant in other rows, in one run.
+
+    That run says nothing, and all are returned, if there is one softmax, or if rows depend on each other.
+    """
+    softmaxes = large_softmaxes(task, instance.case)
+    position = stressed_input(instance.signature)
+    batch = 0 if position is None or not values[position].ndim else len(values[position])
+    usual = _rows_without_stress_of(expected, batch)
+    if len(softmaxes) < 2 or len(usual) < len(softmaxes) or any(shape[0] != batch for shape in softmaxes.values()):
+        return list(softmaxes)
+    rows = {softmax: usual[i :: len(softmaxes)].tolist() for i, softmax in enumerate(softmaxes)}
+    with ConstantWeights(rows):
+        shadows = evaluate(instance, values, widen=False)
+    wrong = [as_rows(wrong_elements(*pair), batch) for pair in zip(shadows, expected, strict=True)]
+    return [softmax for softmax in softmaxes if not any(output[rows[softmax]].any() for output in wrong)]
+
+
+def _rows_without_stress_of(expected: tuple[Expected, ...], batch: int) -> NDArray[np.int64]:
+    """Return the rows of a batch without stress; none if the outputs do not have the tolerances of such rows."""
+    if any(np.size(output.scale) != batch for output in expected):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.all([_usual(output) for output in expected], axis=0))
+
+
+def _is_wrong_without_stress(output: Array, expected: Expected) -> bool:
+    rows = _usual(expected)
+    return bool(as_rows(wrong_elements(output, expected), rows.size)[rows].any())
+
+
+def _usual(expected: Expected) -> NDArray[np.bool_]:
+    """Return which rows of an output are of the most frequent kind."""
+    height = np.size(expected.scale)
+    return next(iter(kinds(expected, height)), np.ones(height, bool))
+
+
 def heavy_products(task: Task, case: Case) -> tuple[int, ...]:
     """Return which products in float32 of the reference, in their order, have a large share of the work."""
+    return _large_parts(task, case)[0]
+
+
+def large_softmaxes(task: Task, case: Case) -> dict[int, tuple[int, ...]]:
+    """Return which softmaxes in float32 have a large share of all weights, in their order, and the shapes of these.
+
+    There are none in a reference without products.
+    """
+    return _large_parts(task, case)[1]
+
+
+@lru_cache(maxsize=1024)
+def _large_parts(task: Task, case: Case) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]]:
+    """Return the products and the softmaxes that are tried one at a time."""
     instance = task.instance(case)
     if all(spec.dtype != "float32" for spec in instance.signature.outputs):
-        return ()
+        return (), {}
     zeros = (np.zeros(spec.shape, numpy_dtype(spec.dtype)) for spec in instance.signature.inputs)
-    with ProductInHalfPrecision() as products:
+    with ProductInHalfPrecision() as products, ConstantWeights() as softmaxes:
         evaluate(instance, with_fixed(instance, tuple(zeros)), widen=False)
-    return tuple(i for i, work in enumerate(products.work) if work >= HEAVY * sum(products.work))
+    shapes = softmaxes.shapes if products.work else []
+    large = _large([prod(shape) for shape in shapes], LARGE_SOFTMAX)
+    return _large(products.work, HEAVY), {position: shapes[position] for position in large}
+
+
+def _large(sizes: list[int], share: float) -> tuple[int, ...]:
+    return tuple(i for i, size in enumerate(sizes) if size > 0 and size >= share * sum(sizes))
 
 
 def _depth(instance: Instance) -> int:
@@ -286,15 +380,16 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
     """Return a set itself, or one with other parameters if hardly any of its outputs depends on the arguments.
 
     Otherwise a kernel that ignores its arguments, such as one that writes the zeros of a ReLU, would be right there. So
-    would one that computes in half precision, or a part of a sum alone, where all terms are the ones of a sigmoid.
+    would one that computes in half precision, or a part of a sum alone, where all terms are the ones of a sigmoid, and
+    one that leaves out a softmax that the outputs hide.
     """
     best, most = values, _telling(task, values)
     for again in range(1, TRIES if values.shown == 1.0 or values.kind != "ordinary" else MORE_TRIES):
-        if most >= TELLING:
+        if most >= TELLING and (not best.hidden or again > SHOWING_DRAWS):
             break
         other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe)
         share = _telling(task, other) if _is_clear(other) else 0.0
-        if share > most:
+        if (min(share, TELLING), -other.hidden) > (min(most, TELLING), -best.hidden):
             best, most = other, share
     if meanwhile is not None and best is not values:
         meanwhile(best.values)
