@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,8 @@ _COUNTER = "__sanitizer_cov_trace_pc"
 _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _CALL_BYTES = 4
 
-#: Statements that move or name a value, or read its bits as another type.
+#: Statements that move or name a value, or read its bits as another type. Those that access a bit-field, or convert
+#: between types of floating point, cost an operation nevertheless.
 _MOVES = frozenset(
     [
         "integer_cst",
@@ -60,6 +61,7 @@ _MOVES = frozenset(
 )
 _DIVISIONS = frozenset(f"{kind}_{what}_expr" for kind in ("trunc", "ceil", "floor", "round") for what in ("div", "mod"))
 _CONVERSIONS = frozenset({"float_expr", "fix_trunc_expr"})
+_CASTS = frozenset({"nop_expr", "convert_expr"})
 _COMPARISONS = frozenset(
     f"{relation}_expr"
     for relation in [
@@ -95,7 +97,7 @@ _FREE_CALLS = frozenset(
 _SCALAR_CALLS = frozenset({"min", "max", "abs"})
 #: Methods of tensors and buffers that add, scale or limit a number that they are given, with the fewest arguments at
 #: which they do, the object among them. Each is one operation. The dump has no class with a name: the author's own
-#: methods of these names cost one more.
+#: methods of these names cost one more. What else computes in the headers is counted there.
 _COMPUTING_METHODS = {
     "operator[]": 2,
     "GetPhyAddr": 2,
@@ -140,6 +142,9 @@ _PARAMETER_END = re.compile(r"([,()])")
 _VERSION = re.compile(r"_\d+(?:\(D\))?$")
 _LITERAL = re.compile(r"-?\d[\d.]*(e[+-]\d+)?$")
 _INDEXED = re.compile(r"\[(?![\d(])")
+#: The type of a bit-field, and the member at the end of an operand. Fields of whole words have the types of words.
+_NARROW = re.compile(r"<unnamed-(?:un)?signed:(?!(?:8|16|32|64)>)")
+_MEMBER = re.compile(r"(?:\.|->)([A-Za-z_$][\w$]*)$")
 
 
 @dataclass
@@ -201,15 +206,67 @@ def aliases(source: str) -> dict[str, bool]:
     return known
 
 
+def bit_fields(source: str) -> frozenset[str]:
+    """Return the names that may be those of bit-fields: the words before a colon that is no label's and no choice's.
+
+    Others may be among them, such as the names of classes that have a base.
+    """
+    names: set[str] = set()
+    here, around = _Statement("{"), list[_Statement]()
+    for word in tokens(source):
+        if word.text in ("(", "[", "{"):
+            around.append(here)
+            here = _Statement(word.text)
+        elif word.text in (")", "]", "}"):
+            here = around.pop() if around else _Statement("{")
+            if word.text == "}":
+                here.words, here.lone = [], False
+        elif word.text == ";":
+            here = _Statement(here.bracket)
+        elif word.text == "?":
+            here.choices += 1
+        elif word.text == "," and not here.choices:
+            here.words, here.lone = [], False
+        elif word.text == ":" and here.choices:
+            here.choices -= 1
+        elif word.text == ":" and here.bracket == "{":
+            if here.is_label:
+                here = _Statement(here.bracket)
+            else:
+                names.update(here.words)
+                here.words, here.lone = [], False
+        elif word.kind == "word":
+            here.words.append(word.text)
+    return frozenset(names)
+
+
+@dataclass
+class _Statement:
+    """What has been read of a statement, or of what stands in brackets.
+
+    `choices` are question marks without their colons; `lone` says that a single word before a colon is a label.
+    """
+
+    bracket: str
+    words: list[str] = field(default_factory=list)
+    choices: int = 0
+    lone: bool = True
+
+    @property
+    def is_label(self) -> bool:
+        """Whether a colon that follows ends a label."""
+        return (self.lone and len(self.words) == 1) or "case" in self.words
+
+
 def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
     """Return the operations of each counted basic block of each function, in the order of the dump.
 
     Where the source or the dump names vector types of the host, every operation counts as many times as the widest of
     them has lanes. No kernel that passes the screen names one.
     """
-    names, pieces = aliases(source), _FUNCTION.split(dump)
+    names, fields, pieces = aliases(source), bit_fields(source), _FUNCTION.split(dump)
     parts = [text.partition("\n  <bb ") for text in pieces[2::2]]
-    functions = [_Function(head, names) for head, _, _ in parts]
+    functions = [_Function(head, names, fields) for head, _, _ in parts]
     types = [meaning for _, meaning in _meanings(source)] + _SIZED.findall(source)
     lanes = max([_widest(types), *(_widest(function.types) for function in functions)])
     blocks = (_blocks(function, body, lanes) for function, (_, _, body) in zip(functions, parts, strict=True))
@@ -290,10 +347,13 @@ def _blocks(function: _Function, body: str, lanes: int) -> list[Operations]:
 
 
 class _Function:
-    """The types of a function's variables, which decide whether an operation is one of floating point."""
+    """The types of a function's variables, which decide whether an operation is one of floating point.
 
-    def __init__(self, head: str, names: Mapping[str, bool]) -> None:
-        self._names = names
+    `fields` are names of bit-fields.
+    """
+
+    def __init__(self, head: str, names: Mapping[str, bool], fields: frozenset[str]) -> None:
+        self._names, self._fields = names, fields
         signature, _, variables = head.partition("\n{\n")
         declared = [*_parameters(signature.rpartition("\n")[2]), *_VARIABLE.findall(variables)]
         self._types: dict[str, set[str]] = {}
@@ -315,13 +375,16 @@ class _Function:
                 self._add_operation(block, fields[1:3])
         elif kind == "gimple_switch":
             block.branches += 1
-            block.integer += sum(field.startswith("case ") for field in fields).bit_length()
+            block.integer += sum(each.startswith("case ") for each in fields).bit_length()
         elif kind == "gimple_call":
             self._add_call(block, fields)
 
     def _add_assignment(self, block: Operations, fields: list[str]) -> None:
         code, result, *operands = fields
-        block.integer += sum(len(_INDEXED.findall(field)) for field in fields[1:])
+        block.integer += sum(len(_INDEXED.findall(each)) for each in fields[1:])
+        block.integer += self._accesses_bit_field(code, fields[1:])
+        if code in _CASTS and not any(map(self._is_no_float, (result, operands[0]))):
+            block.float += 1
         if code in _MOVES:
             return
         if code in _DIVISIONS and _LITERAL.match(operands[1]):
@@ -335,6 +398,7 @@ class _Function:
 
     def _add_call(self, block: Operations, fields: list[str]) -> None:
         name = fields[0].rstrip("> ")
+        block.integer += self._accesses_bit_field("", fields[1:2])
         if len(fields) - 2 >= _COMPUTING_METHODS.get(name, len(fields)):  # behind the name and the result
             block.integer += 1
         elif name in _CONVERTING_CALLS:
@@ -343,6 +407,25 @@ class _Function:
             self._add_operation(block, fields[1:2])
         elif name.startswith(("__builtin_", ".")) and name not in _FREE_CALLS:
             block.divisions += 1  # a root: kernels may call no other function of the compiler
+
+    def _accesses_bit_field(self, code: str, operands: Sequence[str]) -> bool:
+        """Return whether a statement, its result before its operands, reads or writes a bit-field or cuts for one."""
+        if code == "bit_field_ref" or (self._fields and any(map(self._is_bit_field, operands))):
+            return True
+        narrow = [self._is_narrow(operand) for operand in operands[:2]]
+        return code in _MOVES and (narrow[0] or (code == "ssa_name" and narrow[1]))
+
+    def _is_bit_field(self, operand: str) -> bool:
+        member = _MEMBER.search(operand.rstrip("> "))
+        return member is not None and member[1] in self._fields
+
+    def _is_narrow(self, operand: str) -> bool:
+        return any(_NARROW.match(meaning) for meaning in self._meanings(operand))
+
+    def _is_no_float(self, operand: str) -> bool:
+        literal = _LITERAL.match(operand)
+        known = {literal[1] is not None} if literal else {_known(each, self._names) for each in self._meanings(operand)}
+        return known == {False}
 
     def _add_operation(self, block: Operations, operands: Iterable[str]) -> None:
         if self._computes_float(operands):

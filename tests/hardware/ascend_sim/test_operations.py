@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim import chip, operations
+from kernel_gym.hardware.ascend_sim import chip, operations, runtime
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Inputs
 from kernel_gym.kernel import Kernel
@@ -49,6 +52,7 @@ FUNCTIONS = {
     "uint32_t got(TBuf<> &b, int i) { return b.Get<half>().GetSize() + b.Get<half>(i).GetSize(); }": (0, 4, 0, 0),
     "uint32_t got_behind(TBuf<> &b, int i) { return b.GetWithOffset<float>(i, 32).GetSize(); }": (0, 2, 0, 0),
     "void taken(LocalMemAllocator<> &m, int i) { m.Alloc<TPosition::VECIN, float>(i); }": (0, 1, 0, 0),
+    "void placed(int i) { LocalTensor<int> t(TPosition::VECCALC, 0, i); }": (0, 0, 0, 0),  # by the constructor
     "int element(int i) { int q[4] = {1, 2, 3, 4}; return q[i]; }": (0, 1, 0, 0),
     "int pointed(const int *p, int i) { return p[i + 1]; }": (0, 3, 0, 0),
     "Real named(Real a, Real b) { Real c = a * b; return c; }": (0, 0, 1, 0),
@@ -57,9 +61,25 @@ FUNCTIONS = {
     "bool same(Colour a, Colour b) { return a == b; }": (0, 1, 0, 0),
     "float shadowed(float a, int b) { { int x = b; b = x + x; } { float x = a; a = x + x; } return a; }": (0, 1, 1, 0),
     "int pasted(int a) { return TWICE(a * 3); }": (0, 2, 0, 0),
+    "double widened(float a) { return a; }": (0, 0, 1, 0),
+    "float narrowed(double a) { return a; }": (0, 0, 1, 0),
+    "double renamed(Real a) { return a; }": (0, 0, 1, 0),
+    "float mixed(float a) { return a * 2.5 + 1; }": (0, 0, 4, 0),
+    "Real unchanged(float a) { const Real b = (Real)a; return b; }": (0, 0, 0, 0),
+    "Colour coloured(uint8_t a) { return (Colour)a; }": (0, 0, 0, 0),
+    "uint64_t field(Fields *f) { return f->low; }": (0, 1, 0, 0),
+    "uint32_t field_of_a_word(Fields *f) { return f->word; }": (0, 1, 0, 0),
+    "bool field_of_a_bit(Fields f) { return f.on; }": (0, 1, 0, 0),
+    "uint32_t beside_fields(Fields *f) { return f->rest; }": (0, 0, 0, 0),
+    "void written(Fields *f, uint64_t a) { f->low = a; }": (0, 2, 0, 0),  # cut, and put in
+    "void written_word(Fields *f, uint32_t a) { f->word = a; }": (0, 1, 0, 0),
+    "void written_constant(Fields *f) { f->low = 3; }": (0, 1, 0, 0),
+    "void written_result(Fields *f) { f->word = folded(); }": (0, 1, 0, 0),
+    "uint64_t turned(uint64_t a) { Fields f = *(Fields *)&a; return f.low; }": (0, 1, 0, 0),
 }
 PRELUDE = """
 using Real = float; typedef uint32_t Index; using Count = Index; enum class Colour { Red, Blue };
+struct Fields { uint64_t low : 7, word : 32, : 3; bool on : 1, off [[maybe_unused]] : 1; uint32_t rest; };
 #define TWICE(x) ((x) << 1)
 """
 FUNCTION_NAMES = [text.partition("(")[0].split()[-1] for text in FUNCTIONS]
@@ -111,6 +131,32 @@ def test_a_function_is_counted_by_what_it_computes(
 ) -> None:
     [counted] = [sums for mangled, sums in table.items() if mangled.startswith(f"_Z{len(name)}{name}")]
     assert counted == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "others"),
+    [
+        ("struct S { int a : 3, b : N ? 4 : 5, *c; enum E { X } d : 8; bool e [[maybe_unused]] : 1; };", "abde", "cX"),
+        ("template <int n> struct S { public: int a : n; private: unsigned : 0; int b : 3 = 5, c; };", "ab", "c"),
+        ("struct S { int a; int f() { again: switch (a) { case 1: default: goto again; } } };", "", "af"),
+        ("int f(S s) { for (int x : s.a) s.b = s.c ? s.d : s.e; return s.f ? S{1}.g : s.h ? 4 : 3; }", "", "abcdefgh"),
+        ("class A : public B { A(int a) : x(a), y(a ? a : 3) {} int x, y; };", "", "axy"),
+        ("struct S { int x = k ? S{1} : 2, a : 4; S() : x(3) {} int b : 2; };", "ab", "xk"),
+    ],
+)
+def test_names_of_bit_fields_are_those_before_a_colon(text: str, fields: str, others: str) -> None:
+    found = operations.bit_fields(text)
+    assert set(fields) <= found
+    assert not set(others) & found
+
+
+def test_what_tensors_compute_with_is_counted_in_the_header(
+    table: dict[str, tuple[int, ...]],
+) -> None:
+    [cast] = [sums for name, sums in table.items() if "GlobalTensorI4half" in name and "ReinterpretCast" in name]
+    [made] = [sums for name, sums in table.items() if "LocalTensorIiEC" in name]
+    assert cast == (0, 1, 0, 0)
+    assert made == (0, 1, 0, 0)
 
 
 def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> None:
@@ -177,12 +223,16 @@ def test_a_variable_that_is_named_like_a_version_of_a_float_does_not_make_it_an_
         "typedef " + "a" * 300_000 + " b, c;",
         "#define a \\\n" * 6_000,
         "".join(f"using A{i} = A{i + 1}; " for i in range(4_000)),
+        "a : " * 60_000,
+        "a ? " * 60_000,
+        "a { " * 60_000,
     ],
-    ids=["comment", "typedefs", "aliases", "attributes", "word", "macros", "chain"],
+    ids=["comment", "typedefs", "aliases", "attributes", "word", "macros", "chain", "colons", "choices", "braces"],
 )
 def test_names_of_types_are_read_once(text: str) -> None:
     """None of these ends in an hour if every word is read anew for every other."""
     assert operations.aliases(text) is not None
+    assert operations.bit_fields(text) is not None
 
 
 def test_a_long_name_of_a_function_is_read_once() -> None:
@@ -253,6 +303,13 @@ STATEMENTS = {
     "x = ScalarCast<float, int32_t, RoundMode::CAST_FLOOR>(f);": FLOAT,
     "h = ScalarCast<float, half, RoundMode::CAST_RINT>(f);": FLOAT,
     "x = AlignUp(x, 32);": 3 + DIVISION,
+    "b.low = x; x = b.low;": 3,
+    "x = b.word;": 1,
+    "d = f; f = d;": 2 * FLOAT,
+    "GlobalTensor<int> t; t.SetGlobalBuffer(nullptr, x); x = t.ReinterpretCast<half>().GetSize();": 2,
+    "LocalTensor<int> t(TPosition::VECCALC, 0, i); x = t.GetLength();": 2,
+    "int many[512]; many[0] = i; x = many[0];": 0,
+    "int few[64]; few[0] = i; x = few[0];": 0,
     "f += 1.0f;" * 40 + "x = x / y;" * 40: 40 * FLOAT + 40 * DIVISION,
 }
 #: The same arithmetic, (x * 7 + i) ^ y, in other words: three operations in each turn.
@@ -290,7 +347,8 @@ def programs(device: AscendSim) -> Build:
         f"case {n}: for (int i = 0; i < p.v[1]; ++i) {{ {text} }} break;" for n, text in enumerate(PROGRAMS)
     )
     start = (
-        "GlobalTensor<int> out; out.SetGlobalBuffer((__gm__ int *)z0); int x = 3, y = 5; float f = 1.5f; half h = f;"
+        "GlobalTensor<int> out; out.SetGlobalBuffer((__gm__ int *)z0); int x = 3, y = 5; float f = 1.5f; half h = f; "
+        "double d = f; struct { uint64_t low : 7, word : 32; } b{};"
     )
     end = "out.SetValue(0, x + (int)f + (int)(float)h);"
     return built(device, source(f"{start} switch (p.v[0]) {{ {loops} }} {end}", 0, prelude=WORDS))
@@ -325,6 +383,70 @@ def test_more_statements_never_cost_less(device: AscendSim) -> None:
     for shorter, longer, statement in zip(costs[:-1], costs[1:], program, strict=True):
         assert all(before <= after for before, after in zip(shorter, longer, strict=True)), statement
         assert sum(shorter) < sum(longer), statement
+
+
+#: A copy of an object of so many bytes, in all the ways there are. It costs a cycle for each word beyond 256 bytes.
+COPIES = {
+    "between locals": "a = b;",
+    "through pointers": "copied(&a, &b);",
+    "by value": "by_value(a);",
+    "returned": "S c = returned(&a);",
+    "initialised": "S c = a;",
+    "filled": "S c{};",
+}
+COPIED = """
+template <class S> __aicore__ void copied(S *a, S *b) { *a = *b; }
+template <class S> __aicore__ void by_value(S a) {}
+template <class S> __aicore__ S returned(S *a) { return *a; }
+template <int bytes> struct Bytes { uint8_t byte[bytes]; };
+"""
+SIZES = (100, 256, 300, 1000, 9000)
+
+
+@pytest.fixture(scope="module")
+def copies(device: AscendSim) -> Build:
+    """A kernel that runs one of the copies so many times as it is told."""
+    cases = "\n".join(
+        f"case {n}: {{ using S = Bytes<{size}>; S a{{}}, b{{}}; for (int i = 0; i < p.v[1]; ++i) {{ {text} }} break; }}"
+        for n, (size, text) in enumerate((size, text) for size in SIZES for text in COPIES.values())
+    )
+    out = "GlobalTensor<int> out; out.SetGlobalBuffer((__gm__ int *)z0); out.SetValue(0, 1);"
+    return built(device, source(f"switch (p.v[0]) {{ {cases} }} {out}", 0, prelude=COPIED))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_costs_its_words_once(device: AscendSim, copies: Build, size: int, way: str) -> None:
+    """However it is written. Sizes up to 256 bytes are free."""
+    number = SIZES.index(size) * len(COPIES) + list(COPIES).index(way)
+    output = TensorSpec((8,), "int32")
+    runs = [device.run(copies, Inputs(Signature((), (output,), ints=(number, turns)))) for turns in (100, 300)]
+    short, long = (run.latency_us or 0.0 for run in runs)
+    cycles = (long - short) * chip.load("910B2")["clock_mhz"] / 200 - LOOP
+    assert cycles == pytest.approx(max(0, (size - 256) // 8), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags"),
+    [
+        ("g++", runtime.GUARD_FLAGS),
+        ("x86_64-linux-gnu-g++-12", ("-fsanitize=kernel-address", *runtime._X86)),
+    ],
+)
+def test_copies_and_fills_beyond_256_bytes_are_calls_on_every_machine(
+    tmp_path: Path, compiler: str, flags: tuple[str, ...]
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    text = "struct S{n} {{ char c[{n}]; }}; S{n} r{n}(S{n} *a, S{n} *b) {{ *a = *b; S{n} c{{}}; *b = c; return c; }}\n"
+    (tmp_path / "copies.cpp").write_text("".join(text.format(n=n) for n in (8, 100, 256, 257, 1000, 9000)))
+    command = [compiler, "-O0", "-w", *flags, "-S", "copies.cpp", "-o", "copies.s"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    _, *functions = re.split(r"^_Z\d+r(\d+)P", (tmp_path / "copies.s").read_text(), flags=re.MULTILINE)
+    bodies = zip(map(int, functions[::2]), functions[1::2], strict=True)
+    calls = {size: len(re.findall(r"\bmem(?:cpy|set)\b", body)) for size, body in bodies}
+    assert calls == {8: 0, 100: 0, 256: 0, 257: 3, 1000: 3, 9000: 3}
+    assert "rep " not in (tmp_path / "copies.s").read_text()
 
 
 # ---- what does not fit ---------------------------------------------------------------------------------------------

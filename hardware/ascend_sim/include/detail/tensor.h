@@ -40,10 +40,10 @@ struct ShapeInfo {
     uint32_t shape[MAX_DIM] = {}, originalShape[MAX_DIM] = {};
     DataFormat dataFormat = DataFormat::ND;
     constexpr ShapeInfo() = default;
-    ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], DataFormat format = DataFormat::ND)
+    constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], DataFormat format = DataFormat::ND)
         : ShapeInfo(dimensions, sizes, dimensions, sizes, format) {}
-    ASC_UNCOUNTED constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], uint8_t original_dimensions,
-                                      const uint32_t original[], DataFormat format)
+    constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], uint8_t original_dimensions,
+                        const uint32_t original[], DataFormat format)
         : shapeDim(dimensions), originalShapeDim(original_dimensions), dataFormat(format) {
         for (uint8_t i = 0; i < dimensions && i < MAX_DIM; ++i) shape[i] = sizes[i];
         for (uint8_t i = 0; i < original_dimensions && i < MAX_DIM; ++i) originalShape[i] = original[i];
@@ -100,9 +100,9 @@ public:
     ASC_INLINE explicit LocalTensor(const asc_local &where) : where_(where) {}
     template <class Operand, asc::Operator operation>
     LocalTensor &operator=(const asc::Pending<T, Operand, operation> &pending);
-    // Static allocation: the author chooses the address.
-    ASC_INLINE LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
-        : where_{address, static_cast<uint32_t>(asc::bytes_for<T>(elements)),
+    // Static allocation: the author chooses the address. It is counted: GetLength gives the product.
+    inline LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
+        : where_{address, static_cast<uint32_t>(std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T)),
                  asc_space_of(static_cast<uint32_t>(position))} {
         asc_static_alloc(where_.space, where_.addr, where_.bytes, at.line);
     }
@@ -165,18 +165,19 @@ public:
 
     class Element {
     public:
-        ASC_INLINE Element(T *address, At at) : address_(address), at_(at) {}
+        ASC_INLINE Element(T *start, uint64_t index, At at) : start_(start), index_(index), at_(at) {}
         Element(const Element &) = default;
-        ASC_INLINE operator T() const { return GlobalTensor(address_).GetValue(0, at_); }
+        ASC_INLINE operator T() const { return GlobalTensor(start_).GetValue(index_, at_); }
         ASC_INLINE const Element &operator=(T value) const {
-            GlobalTensor(address_).SetValue(0, value, at_);
+            GlobalTensor(start_).SetValue(index_, value, at_);
             return *this;
         }
         ASC_INLINE const Element &operator=(const Element &other) const { return *this = static_cast<T>(other); }
         ASC_ELEMENT_OPERATORS(Element)
 
     private:
-        T *address_;
+        T *start_;
+        uint64_t index_;
         At at_;
     };
 
@@ -194,12 +195,20 @@ public:
     ASC_INLINE void SetValue(uint64_t index, T value, At at = ASC_HERE) const {
         asc_set_global(asc::dtype<T>, at_index(index), asc::bits(value), at.line);
     }
-    ASC_INLINE Element operator()(uint64_t index, At at = ASC_HERE) const { return {address_ + index, at}; }
+    ASC_INLINE Element operator()(uint64_t index, At at = ASC_HERE) const { return {address_, index, at}; }
     ASC_INLINE GlobalTensor operator[](uint64_t offset) const {
         return GlobalTensor(moved(offset), size_ - asc::least(offset, size_));
     }
-    template <class U> ASC_INLINE GlobalTensor<U> ReinterpretCast() const {
-        return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ * sizeof(T) / sizeof(U));
+    // Counted: GetSize gives the product.
+    template <class U> inline GlobalTensor<U> ReinterpretCast() const {
+        constexpr uint64_t more = sizeof(T) / sizeof(U), fewer = sizeof(U) / sizeof(T);
+        if constexpr (more > 1) {
+            return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ * more);
+        } else if constexpr (fewer > 1) {
+            return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ / fewer);
+        } else {
+            return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_);
+        }
     }
     ASC_INLINE const __gm__ T *GetPhyAddr() const { return address_; }
     ASC_INLINE __gm__ T *GetPhyAddr(uint64_t offset) const { return moved(offset); }

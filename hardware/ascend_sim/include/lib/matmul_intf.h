@@ -94,13 +94,14 @@ public:
     ASC_INLINE void DisableBias() { with_bias_ = false; }
 
     ASC_INLINE void SetOrgShape(int orgM, int orgN, int orgK) { SetOrgShape(orgM, orgN, orgK, orgK); }
-    ASC_INLINE void SetOrgShape(int orgM, int orgN, int orgKa, int orgKb, int orgKc = 0) {
+    // What chooses or computes a number that is kept or returned is counted.
+    inline void SetOrgShape(int orgM, int orgN, int orgKa, int orgKb, int orgKc = 0) {
         whole_m_ = orgM, whole_n_ = orgN, whole_ka_ = orgKa, whole_kb_ = orgKb, pitch_c_ = orgKc ? orgKc : orgN;
     }
     ASC_INLINE void SetSingleShape(int singleM, int singleN, int singleK) {
         m_ = singleM, n_ = singleN, k_ = singleK, step_ = -1;
     }
-    ASC_INLINE void SetTail(int tailM = -1, int tailN = -1, int tailK = -1) {
+    inline void SetTail(int tailM = -1, int tailN = -1, int tailK = -1) {
         SetSingleShape(tailM < 0 ? m_ : tailM, tailN < 0 ? n_ : tailN, tailK < 0 ? k_ : tailK);
     }
     ASC_INLINE void SetHF32(bool, int32_t = 0) {}
@@ -122,7 +123,7 @@ public:
     ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
 
     // Iterates over the blocks of baseM x baseN, down first unless the tiling says otherwise.
-    template <bool sync = true> ASC_INLINE bool Iterate(bool enPartialSum = false, At at = ASC_HERE) {
+    template <bool sync = true> inline bool Iterate(bool enPartialSum = false, At at = ASC_HERE) {
         if (enPartialSum) asc_misuse(asc::text("the simulator's Matmul starts every product from 0"), at.line);
         return ++step_ < rows() * columns();
     }
@@ -193,8 +194,8 @@ private:
                     at.line);
         asc_barrier(ASC_ALL, at.line);
     }
-    ASC_INLINE int32_t rows() const { return static_cast<int32_t>((m_ + tiling_.baseM - 1) / tiling_.baseM); }
-    ASC_INLINE int32_t columns() const { return static_cast<int32_t>((n_ + tiling_.baseN - 1) / tiling_.baseN); }
+    inline int32_t rows() const { return static_cast<int32_t>((m_ + tiling_.baseM - 1) / tiling_.baseM); }
+    inline int32_t columns() const { return static_cast<int32_t>((n_ + tiling_.baseN - 1) / tiling_.baseN); }
     ASC_INLINE Block current() const {
         const bool across = tiling_.iterateOrder == 1;
         const uint32_t row = static_cast<uint32_t>(across ? step_ / columns() : step_ % rows());
