@@ -9,6 +9,7 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import BinaryIO, Literal
 
 import torch
@@ -19,6 +20,8 @@ from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
 
 #: Bytes of a message's text that are accepted; the graph of a large network has some megabytes.
 TEXT_LIMIT = 256 << 20
+#: Dimensions of a tensor that are accepted; numpy has no more than this in all versions.
+MOST_DIMENSIONS = 32
 
 Method = Literal[
     "signature", "run_example", "evaluate", "statistics", "fixed_inputs", "own_inputs", "work", "graph", "layers"
@@ -139,6 +142,10 @@ def _receive_text(stream: BinaryIO) -> _Message:
         raise BrokenMessage(f"no message: {error.errors()[0]['msg']}") from error
     if any(spec.dtype not in DTYPES or min(spec.shape, default=0) < 0 for spec in specs):
         raise BrokenMessage("a tensor of unknown form")
+    if any(len(spec.shape) > MOST_DIMENSIONS for spec in specs):
+        raise BrokenMessage(f"a tensor of more than {MOST_DIMENSIONS} dimensions")
+    if any(prod(max(extent, 1) for extent in spec.shape) >= 1 << 63 for spec in specs):
+        raise BrokenMessage("a tensor with extents that no memory has")
     return text, specs
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import signal
+import struct
 import time
 from pathlib import Path
 
@@ -189,6 +190,33 @@ def test_bytes_in_the_pipe_are_no_message(tmp_path):
     with pytest.raises(ProblemFileDied):
         load(tmp_path, at_import(noise))
     assert load(tmp_path, GOOD).cases
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((1,) * 33, "more than 32 dimensions"),
+        ((1,) * 100_000, "more than 32 dimensions"),
+        ((0, 1 << 70), "extents"),
+        ((0, 1 << 62, 1 << 62), "extents"),
+        ((1 << 32, 1 << 31), "extents"),
+        ((1 << 40,), "more tensors"),
+        ((-1, 0), "unknown form"),
+    ],
+)
+def test_a_tensor_that_no_array_can_hold_is_no_message(shape, words):
+    frame = json.dumps(["", [{"shape": shape, "dtype": "float32"}]]).encode()
+    with pytest.raises(messages.BrokenMessage, match=words):
+        messages.receive(io.BytesIO(struct.pack("<Q", len(frame)) + frame), 1 << 20)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 1 << 62), (1,) * 32, (2, 3)])
+def test_tensors_of_other_shapes_are_messages(shape):
+    stream = io.BytesIO()
+    messages.send(stream, "text", [torch.ones(shape)])
+    stream.seek(0)
+    text, tensors = messages.receive(stream, 1 << 20)
+    assert (text, [tuple(tensor.shape) for tensor in tensors]) == ("text", [shape])
 
 
 @pytest.mark.parametrize(

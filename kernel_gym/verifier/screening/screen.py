@@ -34,6 +34,10 @@ _ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "="})
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
 _RESERVED, _PREDEFINED = re.compile("__|_[A-Z]"), re.compile("__[A-Z0-9_]+__")
+#: A number of standard C++, whose own suffixes begin with `_`; others are complex, decimal or of another width.
+_NUMBER = re.compile(
+    r"(0[xX][0-9A-Fa-f.']+([pP][+-]?[0-9']+)?|0[bB][01']+|[0-9.']+([eE][+-]?[0-9']+)?)([uUlLzZfF]{0,3}|_\w*)"
+)
 #: The rule book of each language.
 BOOKS = {"ascendc": "screen", "cuda": "screen_cuda"}
 
@@ -76,13 +80,31 @@ def screen_known_names(source: Source) -> Finding | None:
     """Return the first reserved name in a text that the compiler has accepted and no list allows, or None.
 
     The text does not declare such a name, so it is one that the compiler of this machine knows: a type or a function
-    that other machines, and the device, may not have.
+    that other machines, and the device, may not have. What a compiler knows on any machine is never the text's own: in
+    `void f(float __complex__)` it is a part of the type, and a name is declared in one scope and used in others.
+    Suffixes of numbers name types, too.
     """
     book = rules.load(BOOKS["ascendc"])
-    unknown = [token for token in source.expanded if token.kind == "name" and not _is_known(book, token.text)]
-    own = syntax.declared_names(source.tree) if unknown else frozenset()
-    broken = (token for token in unknown if token.text not in own)
-    return next((book.finding("reserved-name", token.line, token.text) for token in broken), None)
+    tokens = source.expanded
+    numbers = (token for token in tokens if token.kind == "number")
+    if odd := next((number for number in numbers if not _NUMBER.fullmatch(number.text)), None):
+        return book.finding("reserved-name", odd.line, odd.text)
+    unknown = [place for place, token in enumerate(tokens) if token.kind == "name" and not _is_known(book, token.text)]
+    if not unknown:
+        return None
+    declared = syntax.declared_names(source.tree)
+    scopes = declared - syntax.namespace_aliases(source.tree) - {"std"}
+    for place in unknown:
+        name, scope = tokens[place].text, _scope(tokens, place)
+        if name not in declared or _is_of_a_compiler(book, name) or (scope and scope not in scopes):
+            return book.finding("reserved-name", tokens[place].line, name)
+    return None
+
+
+def _scope(tokens: Sequence[Token], place: int) -> str:
+    """Return the name before the `::` in front of a name; empty if there is none."""
+    is_scoped = place > 1 and tokens[place - 1].text == "::" and tokens[place - 2].kind == "name"
+    return tokens[place - 2].text if is_scoped else ""
 
 
 def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
@@ -109,6 +131,7 @@ def findings(source: Source, with_tree: bool = True, book: RuleBook | None = Non
     yield from _names(book, source)
     yield from _namespaces(book, source)
     yield from _specialisations(book, source)
+    yield from _operators(book, source)
     yield from _attributes(book, source)
     if with_tree:
         yield from _tree(book, source)
@@ -206,6 +229,13 @@ def _specialisations(book: RuleBook, source: Source) -> Iterator[Finding]:
             yield book.finding("reserved-definition", here.line, here.text)
 
 
+def _operators(book: RuleBook, source: Source) -> Iterator[Finding]:
+    """Find functions that take the place of the runtime's memory, and calls of them."""
+    for here, after in pairwise(source.expanded):
+        if here.text == "operator" and after.text in ("new", "delete"):
+            yield book.finding("reserved-definition", here.line, f"operator {after.text}")
+
+
 def _is_reserved(book: RuleBook, name: str) -> bool:
     if name.startswith("__builtin_"):
         return name not in book.lists["builtins"]
@@ -218,6 +248,11 @@ def _is_known(book: RuleBook, name: str) -> bool:
         return True
     listed = name in book.lists["known_names"] or _bare(name) in book.lists["attributes"]
     return listed or name.startswith(tuple(book.lists["known_prefixes"]))
+
+
+def _is_of_a_compiler(book: RuleBook, name: str) -> bool:
+    """Return whether a compiler knows a reserved name, on this machine or another one."""
+    return name.strip("_") in book.lists["compiler_words"] or name.startswith(tuple(book.lists["compiler_prefixes"]))
 
 
 def _attributes(book: RuleBook, source: Source) -> Iterator[Finding]:
@@ -266,7 +301,9 @@ def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
     for node in syntax.walk(source.tree):
         match node.type:
             case "declaration" | "field_declaration":
-                yield from _declaration(book, node, places[node.id], names, mutable)
+                yield from _declaration(book, node, places[node.id], names, mutable, source.tree)
+            case "expression_statement":
+                yield from _misread(book, node, places[node.id], names, source.tree)
             case "function_definition":
                 yield from _definition(book, node, places[node.id])
             case "call_expression":
@@ -279,13 +316,20 @@ def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
 
 
 def _declaration(
-    book: RuleBook, node: Node, place: syntax.Place, names: frozenset[str], mutable: bool
+    book: RuleBook, node: Node, place: syntax.Place, names: frozenset[str], mutable: bool, root: Node
 ) -> Iterator[Finding]:
-    """Check one declaration; `mutable` says that the file has a class of which even a constant can be written."""
+    """Check one declaration; `mutable` says that the file has a class of which even a constant can be written.
+
+    A function that is declared inside of another one has the linkage of what is around it. With that of C, the name
+    may be any symbol's.
+    """
     line = syntax.line(node)
     storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
     prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
-    if prototypes and not place.in_block:
+    if prototypes and place.in_block:  # where no function is static, and values may stand in place of parameters
+        is_object = "static" in storage or syntax.declares_objects(node, syntax.declared_values(root))
+        prototypes = [] if is_object else prototypes
+    if prototypes and (not place.in_block or place.in_linkage):
         for name in prototypes:
             if name not in names:
                 yield book.finding("extern-declaration", line, syntax.text(node))
@@ -295,17 +339,21 @@ def _declaration(
         yield book.finding("mutable-global", line, syntax.text(node))
 
 
+def _misread(book: RuleBook, node: Node, place: syntax.Place, names: frozenset[str], root: Node) -> Iterator[Finding]:
+    """Check a declaration that looks like an expression, because its name is in parentheses."""
+    declared = syntax.misread(node, place, syntax.declared_types(root))
+    if declared is None:
+        return
+    if declared.is_function and declared.name not in names and (place.in_linkage or not place.in_block):
+        yield book.finding("extern-declaration", syntax.line(node), syntax.text(node))
+    elif not declared.is_function and not place.in_block:
+        yield book.finding("mutable-global", syntax.line(node), syntax.text(node))
+
+
 def _definition(book: RuleBook, node: Node, place: syntax.Place) -> Iterator[Finding]:
     for name in syntax.declared_functions(node):
         taken = book.lists["reserved_definitions"] | book.lists["host_functions"]
         if name in taken and place.in_linkage:
-            yield book.finding("reserved-definition", syntax.line(node), name)
-        if name.startswith("operator") and name.split("operator", 1)[1].strip() in (
-            "new",
-            "delete",
-            "new[]",
-            "delete[]",
-        ):
             yield book.finding("reserved-definition", syntax.line(node), name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -23,8 +24,9 @@ _NAMED = frozenset(
     | {"namespace_definition", "namespace_alias_definition", "concept_definition"}
     | {"optional_type_parameter_declaration"}
 )
+_TYPES = (_NAMED - {"enumerator"}) | {"type_definition", "type_parameter_declaration"}
 #: Nodes whose place is asked for, and those that make one.
-_PLACED = frozenset({"declaration", "field_declaration", "function_definition"})
+_PLACED = frozenset({"declaration", "field_declaration", "function_definition", "expression_statement"})
 _AROUND = frozenset(
     {"compound_statement", "field_declaration_list", "for_statement", "condition_clause", "linkage_specification"}
     | {"class_specifier", "struct_specifier", "union_specifier", "function_definition"}
@@ -32,6 +34,10 @@ _AROUND = frozenset(
 _ARITHMETIC = frozenset({"parenthesized_expression", "binary_expression", "unary_expression"})
 #: What a number, the address of a function, and arithmetic on them may be.
 _VALUES = _ARITHMETIC | {"cast_expression", "call_expression", "pointer_expression", "number_literal", "identifier"}
+#: How the types of nodes end that are inside of a declarator: another one, or a name.
+_INSIDE = ("declarator", "identifier", "operator_name")
+#: Expressions that begin with a call.
+_AROUND_A_CALL = ("call_expression", "assignment_expression", "subscript_expression")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
@@ -130,22 +136,81 @@ def name_of(declarator: Node | None) -> str:
     return ""
 
 
-def _function_declarator(node: Node | None) -> Node | None:
-    """Return the function declarator under pointers and references; None for a pointer to a function, a variable."""
-    while node is not None and node.type in ("pointer_declarator", "reference_declarator", "init_declarator"):
-        node = node.child_by_field_name("declarator") or next(
-            (c for c in node.named_children if c.type.endswith("declarator")), None
-        )
-    if node is None or node.type != "function_declarator":
+class _Function(NamedTuple):
+    """The name of a declared function, without its scope, and its parameters."""
+
+    name: str
+    parameters: Node | None
+
+
+def _functions(node: Node) -> list[_Function]:
+    """Return the functions that a declaration or definition declares; the rest of its declarators are variables'."""
+    functions = (_function(declarator) for declarator in node.children_by_field_name("declarator"))
+    return [function for function in functions if function is not None]
+
+
+def _function(node: Node | None) -> _Function | None:
+    """Return the function that a declarator declares; None for a variable.
+
+    Pointers, references and parentheses may be around the name: `int (f)(int)`, `int (*f(int))(float)`. The declarator
+    that is nearest to the name decides; in `int (*p)(int)` it is a pointer's. `Type (name)(int)` is read as a function
+    `Type(name)` that returns a function, which C++ does not have.
+    """
+    nearest: Node | None = None
+    while node is not None and node.type.endswith("declarator"):
+        inner = _inner(node)
+        if node.type == "function_declarator" and inner is not None and inner.type == "function_declarator":
+            names = inner.child_by_field_name("parameters")
+            name = names.named_children[0] if names and names.named_children else inner
+            return _Function(_plain_name(name), node.child_by_field_name("parameters"))
+        if node.type not in ("parenthesized_declarator", "init_declarator", "attributed_declarator"):
+            nearest = node
+        node = inner
+    if nearest is None or nearest.type != "function_declarator" or _is_member_pointer(node):
         return None
-    inner = node.child_by_field_name("declarator")
-    return None if inner is not None and inner.type == "parenthesized_declarator" else node
+    return _Function(_plain_name(node or nearest), nearest.child_by_field_name("parameters"))
+
+
+def _inner(declarator: Node) -> Node | None:
+    """Return what a declarator is around: another one, or a name."""
+    field = declarator.child_by_field_name("declarator")
+    return field or next((c for c in declarator.named_children if c.type.endswith(_INSIDE)), None)
+
+
+def _plain_name(node: Node) -> str:
+    return "".join(name_of(node).split()).rpartition("::")[2]
+
+
+def _is_member_pointer(name: Node | None) -> bool:
+    """Return True for `Class::*name`."""
+    while name is not None and name.type == "qualified_identifier":
+        name = name.child_by_field_name("name")
+    return name is not None and name.type == "pointer_type_declarator"
 
 
 def declared_functions(node: Node) -> list[str]:
     """Return the names of the functions that a declaration or definition declares."""
-    functions = [_function_declarator(child) for child in node.children_by_field_name("declarator")]
-    return [name_of(function).replace(" ", "").rpartition("::")[2] for function in functions if function is not None]
+    return [function.name for function in _functions(node)]
+
+
+def declares_objects(node: Node, values: frozenset[str]) -> bool:
+    """Return whether what looks like functions are objects with values in parentheses: `Kernel kernel(x);`.
+
+    Args:
+        node: A declaration inside of a function.
+        values: The names of the file's values (`declared_values`).
+    """
+    lists = [function.parameters for function in _functions(node)]
+    return all(given and any(_is_value(parameter, values) for parameter in given.named_children) for given in lists)
+
+
+def _is_value(parameter: Node, values: frozenset[str]) -> bool:
+    """Return whether what looks like a parameter's type is a value of the file, or a call without arguments."""
+    kind, declarator = parameter.child_by_field_name("type"), parameter.child_by_field_name("declarator")
+    if kind is None or kind.type not in ("type_identifier", "qualified_identifier"):
+        return False
+    is_call = declarator is not None and declarator.type == "abstract_function_declarator"
+    return is_call or text(kind).rpartition("::")[2].strip() in values
 
 
 def defined_functions(root: Node) -> frozenset[str]:
@@ -170,6 +235,60 @@ def declared_names(root: Node) -> frozenset[str]:
         elif node.type in ("type_parameter_declaration", "structured_binding_declarator"):
             names.update(text(child) for child in node.named_children)
     return frozenset(names)
+
+
+def namespace_aliases(root: Node) -> frozenset[str]:
+    """Return the names that the file gives to namespaces of others."""
+    nodes = (node for node in walk(root) if node.type == "namespace_alias_definition")
+    return frozenset(text(node.child_by_field_name("name")) for node in nodes)
+
+
+@lru_cache(maxsize=4)
+def declared_values(root: Node) -> frozenset[str]:
+    """Return the names that the file declares as variables, members, parameters, constants or functions."""
+    values = set[str]()
+    for node in walk(root):
+        if node.type in _DECLARATIONS - _TYPES:
+            values.update(name_of(declarator).rpartition("::")[2] for declarator in declarators(node))
+        elif node.type == "enumerator":
+            values.add(text(node.child_by_field_name("name")))
+    return frozenset(values) - declared_types(root)
+
+
+@lru_cache(maxsize=4)
+def declared_types(root: Node) -> frozenset[str]:
+    """Return the names that the file declares as types or namespaces, those of their parts included."""
+    nodes = (node for node in walk(root) if node.type in _TYPES)
+    return frozenset(text(child).rpartition("::")[2] for node in nodes for child in node.named_children)
+
+
+class Misread(NamedTuple):
+    """A declaration that looks like an expression: `int (name)();`, `int (name) = 1;`."""
+
+    name: str
+    is_function: bool
+
+
+def misread(statement: Node, place: Place, types: frozenset[str]) -> Misread | None:
+    """Return the declaration that an expression is; None for expressions, and for what may be a macro of a header.
+
+    No expression stands outside of functions. Inside, a number cannot be called. `types` are those of the file.
+    """
+    node, around = next(iter(statement.named_children), None), list[Node]()
+    while node is not None and node.type in _AROUND_A_CALL and node.named_children:
+        around.append(node)
+        node = node.named_children[0]
+    if node is None or not around or around[-1].type != "call_expression":
+        return None
+    is_call = len(around) > 1 and around[-2].type == "call_expression"
+    is_type = node.type == "primitive_type" or text(node).partition("<")[0].rpartition("::")[2].strip() in types
+    if (place.in_block and not (node.type == "primitive_type" and is_call)) or not (is_type or len(around) > 1):
+        return None
+    named = around[-1].child_by_field_name("arguments")
+    declarator = named.named_children[0] if named is not None and named.named_children else node
+    given = around[-2].child_by_field_name("arguments") if is_call else None
+    is_function = given is not None and not given.named_children and declarator.type != "pointer_expression"
+    return Misread(text(declarator).strip("() "), is_function)
 
 
 def is_lasting(node: Node, storage: set[str], place: Place) -> bool:

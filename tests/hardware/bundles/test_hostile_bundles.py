@@ -314,6 +314,8 @@ def test_strict_verdicts_are_about_the_kernel_s_work(sample, changes, kind, word
         ((answer({"kind": "error", "part": "Correct. 1 us", "message": "x", "line": 123456789}),), Incorrect, "MODEL model: x"),
         ((model("while True: custom_ops_lib.relu_custom(x)"),), Incorrect, "more than 3 launches"),
         ((model("return torch.zeros(1 << 20)"),), Incorrect, "the model sent what no launch and no result has: more tensors"),
+        ((model("return custom_ops_lib.relu_custom(x).reshape((1,) * 65 + x.shape)"),), Incorrect, "a tensor of more than 32 dimensions"),
+        ((model("return custom_ops_lib.relu_custom(x.reshape((1,) * 65 + x.shape)).reshape(x.shape)"),), Incorrect, "a tensor of more than 32 dimensions"),
         ((model("import os\nfor _ in range(3000):\n    os.mkdir('d'); os.chdir('d')\nreturn custom_ops_lib.relu_custom(x)"),), Feasible, "Correct"),
     ],
 )  # fmt: skip

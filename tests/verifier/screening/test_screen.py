@@ -1,7 +1,9 @@
 """The source screen and the dialect: what is refused, with which rule, and above all what is not."""
 
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -91,6 +93,14 @@ HONEST_LINES = [
     "#define INLINE __attribute__((always_inline)) inline\nINLINE int Inlined(int x) { return x; }",
     "struct __attribute__((packed, aligned(8))) Packed { char a; int b; };",
     "[[using gnu: always_inline, unused]] inline int Inlined(int x) { return x; }",
+    "int (One)();\nint (One)() { return 1; }",
+    "REGISTER_TILING_DEFAULT(ReluTiling);",
+    "inline int (Twice)(int x) { return x + x; }\nint ((Half))(int x);\nint ((Half))(int x) { return x / 2; }",
+    "inline int (*Chosen(int x))(int);\ninline int (*Chosen(int x))(int) { int (*none)(int) = nullptr; return none; }",
+    "struct Own { Own(int); int (Get)() const { return 1; } int (Own::*member)(int); };\n(Own::Own)(int) {}",
+    "constexpr int kRows = 3;\n"
+    'extern "C" { void f(int x) { ReluTiling a(x), b(kRows), c(AscendC::GetBlockIdx()), d(x, kRows), e(x * kRows); } }',
+    'int Later(int);\nextern "C" int f() { int Later(int); return Later(2); }\nint Later(int x) { return x; }',
     "struct Lazy { mutable int seen = 0; int Get() const { return ++seen; } };\nconstexpr int kOne = 1;",
 ]
 
@@ -121,6 +131,7 @@ HONEST_STATEMENTS = [
     'AscendC::printf("%d", n);',
     "if (false) { goto done; } done: ;",
     "Local local; (void)sizeof(local);",
+    "int (five)(5); int (six) = five; auto make = [](int v) { return [v] { return v; }; }; make(six)(); int(five);",
 ]
 
 
@@ -208,6 +219,40 @@ CHEATS = [
     ('extern "C" void *memcpy(void *d, const void *s, unsigned long n) { return d; }', "reserved-definition"),
     ('extern "C" void _init() {}', "reserved-definition"),
     ("void *operator new(unsigned long) { return nullptr; }", "reserved-definition"),
+    ("void *(operator new)(unsigned long, int *place) { return place; }", "reserved-definition"),
+    ("void ((operator delete[]))(void *, int) {}", "reserved-definition"),
+    ("struct S { static void *(operator new)(unsigned long); };", "reserved-definition"),
+    ("struct S {}; void *(S::operator new)(unsigned long) { return nullptr; }", "reserved-definition"),
+    ("#define NEW (operator new)\nvoid *NEW(unsigned long) { return nullptr; }", "reserved-definition"),
+    ('extern "C" void *(memcpy)(void *d, const void *s, unsigned long n) { return d; }', "reserved-definition"),
+    ('extern "C" { int ((abort))() { return 1; } }', "reserved-definition"),
+    ('struct Own {};\nextern "C" Own (abort)(int) { return {}; }', "reserved-definition"),
+    ('extern "C" void (*abort(int))(float) { return nullptr; }', "reserved-definition"),
+    ("int (getppid)();", "extern-declaration"),
+    ("int ((getppid))(), (*(getpid)())(int);", "extern-declaration"),
+    ('extern "C" { void f() { int (other)(); } }', "extern-declaration"),
+    ("struct Own {};\nOwn (getppid)();", "extern-declaration"),
+    ("int (counter);", "mutable-global"),
+    ("int (counter) = 3;", "mutable-global"),
+    ("namespace { float (table)[10]; }", "mutable-global"),
+    ("int (*pointer)();", "mutable-global"),
+    ("struct Own { int a; };\nOwn (shared);", "mutable-global"),
+    ('extern "C" { void f() { int other(int); } }', "extern-declaration"),
+    ('extern "C" { void f() { int (other)(int), mine = 1; } }', "extern-declaration"),
+    ('extern "C" void f() { { int other(); } }', "extern-declaration"),
+    (
+        'namespace a { extern "C" { namespace b { void f() { void other(const ReluTiling &, int n); } } } }',
+        "extern-declaration",
+    ),
+    ('extern "C" { inline void f(int x) { auto g = [] { ReluTiling *other(ReluTiling); }; } }', "extern-declaration"),
+    (
+        'extern "C" { void f() { void _ZN10KernelRelu4InitEv(KernelRelu *); _ZN10KernelRelu4InitEv(nullptr); } }',
+        "reserved-name",
+    ),
+    ("void f() { using F = void(int); F _Z1gi; _Z1gi(1); }", "reserved-name"),
+    ("#define CALL _Z1gi\n", "reserved-name"),
+    ('extern "C" void _GLOBAL__sub_I_relu();', "reserved-name"),
+    ("void f(int x) { static ReluTiling cache(x); static ReluTiling other(AscendC::kAny); }", "mutable-global"),
     ("struct Own; template <> class AscendC::LocalTensor<Own> {};", "reserved-definition"),
     (
         "struct Own; template <> class alignas(16) [[maybe_unused]] AscendC::TBuf<AscendC::TPosition::A1> {};",
@@ -419,6 +464,17 @@ def test_vector_types_of_any_host_are_refused(type):
         "auto f = std::__addressof(n);",
         "#define HOST __bf16\nHOST b;",
         "struct Own { int __a; }; __float80 f;",
+        "auto unused = [](float __complex__) {}; using Words = unsigned long __complex__;",
+        "auto unused = [](float __complex) {};",
+        "auto unused = [](float _Complex) {};",
+        "auto unused = [](int __fp16) {}; __fp16 h = 1;",
+        "struct Own { int __bf16, _Float16, _Float32x, _Decimal64; };",
+        "enum { __float128 }; namespace n { struct __ibm128 {}; using __int20 = int; }",
+        "struct Own { int __decltype; template <class __auto_type> void f(int __bases = 1); };",
+        "struct Own { int __addressof; }; auto f = std::__addressof(n);",
+        "struct Own { int __lg; }; namespace own = std; int f = own::__lg(n);",
+        "auto d = 1.5dd;",
+        "auto d = 1.5e3if + 2i;",
     ],
 )
 def test_reserved_names_that_the_compiler_knows_are_refused_once_it_has_accepted_the_text(line):
@@ -440,11 +496,42 @@ def test_reserved_names_that_the_compiler_knows_are_refused_once_it_has_accepted
         "inline int __up(int __a, int _B = 3) { auto [__c, _D] = Pair{1, 2}; return __a + _B + __c + _D; }",
         "__inline__ int Line(const float *__restrict__ p) { return __LINE__ + sizeof(__func__) + __INT32_MAX__; }",
         "struct __attribute__((__packed__, __aligned__(8))) Packed { char a; int b; };",
+        "struct _Own { static constexpr int __k = 1; }; constexpr int k = _Own::__k + ::_Own::__k;",
+        "constexpr float f = 1.5e-3f + .5F + 1e+3 + 0x1.8p3f + 2.l; constexpr auto n = 0xFFull + 0b1'01u + 1'0LL + 7;",
+        'constexpr int operator""_rows(unsigned long long n) { return n; }\nconstexpr int k = 12_rows;',
         "__ubuf__ float *p; __cbuf__ half *q; static_assert(__is_same(float, float) && sizeof(__int128) == 16);",
     ],
 )
 def test_reserved_names_of_the_text_itself_and_of_the_device_pass(line):
     assert screen_known_names(read(with_line(line))) is None
+
+
+def lines_with_errors(lines: list[str], folder: Path) -> set[int]:
+    """Return the numbers of the lines that the compiler refuses, from 0."""
+    (folder / "lines.cpp").write_text("\n".join(lines))
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", "-fmax-errors=0", str(folder / "lines.cpp")]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stderr
+    return {int(line) - 1 for line in re.findall(r"lines\.cpp:(\d+):\d+: error", said)}
+
+
+def test_no_word_of_the_compiler_is_the_text_s_own(tmp_path):
+    """Words of the compiler are those texts in its program that no variable may have as its name, or that are types."""
+    program = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True).stdout
+    form = rb"(?<=\0)(?:__[a-z][a-z0-9_]+|__[A-Z][A-Za-z0-9]+_t|_[A-Z][A-Za-z0-9]+)(?=\0)"
+    texts = re.findall(form, Path(program.strip()).read_bytes())
+    functions = (b"__builtin", b"__aarch64", b"__atomic", b"__sync")
+    named = {text.decode() for text in texts if not text.startswith(functions)}
+    macros = subprocess.run(["g++", "-dM", "-E", "-x", "c++", "/dev/null"], capture_output=True, text=True, check=True)
+    words = sorted(named - set(re.findall(r"#define (\w+)", macros.stdout)))
+    keywords = lines_with_errors([f"namespace n{i} {{ int {word}; }}" for i, word in enumerate(words)], tmp_path)
+    others = lines_with_errors([f"namespace n{i} {{ using t = {word}; }}" for i, word in enumerate(words)], tmp_path)
+    known = [word for i, word in enumerate(words) if i in keywords or i not in others]
+    assert {"__complex__", "_Complex", "__typeof__"} <= set(known)
+    allowed = rules.load("screen").lists
+    for word in known:
+        source = read(f"void Unused(int {word}) {{}}")
+        is_listed = word in allowed["known_names"] or word.startswith(tuple(allowed["known_prefixes"]))
+        assert is_listed or screen_known_names(source) or list(findings(source, with_tree=False)), word
 
 
 @pytest.mark.parametrize("path", HONEST, ids=lambda p: p.stem)
