@@ -111,10 +111,10 @@ static inline void write(const Caller &caller, uintptr_t address, size_t bytes, 
 
 // A copy of a large object takes time and counts as work: a word for each cycle, beside what is free in a single copy.
 // Objects of the API are smaller than that, and larger ones are copied by a call (runtime.py).
-static inline void charge(size_t bytes) {
-    if (bytes <= FREE_BYTES) return;
-    progress.cycles += (bytes - FREE_BYTES) / sizeof(uint64_t);
-    progress.blocks += (bytes - FREE_BYTES) / FREE_BYTES;
+static inline void charge(size_t bytes, size_t free = FREE_BYTES) {
+    if (bytes <= free) return;
+    progress.cycles += (bytes - free) / sizeof(uint64_t);
+    progress.blocks += (bytes - free) / FREE_BYTES;
 }
 
 // True for the bytes that a variable on the stack has before anybody writes it: the compiler fills it with them.
@@ -169,7 +169,7 @@ ASC_EXPORT void *__wrap_memset(void *to, int value, size_t bytes) {
 }
 
 ASC_EXPORT int __wrap_memcmp(const void *one, const void *other, size_t bytes) {
-    guard::charge(bytes);
+    guard::charge(bytes + sizeof(uint64_t) - 1, 0);  // comparing computes, unlike copying
     if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(one), bytes);
     if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(other), bytes, 1);
     return std::memcmp(one, other, bytes);

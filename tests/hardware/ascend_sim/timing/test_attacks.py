@@ -164,6 +164,15 @@ def test_a_copy_is_charged_once_however_the_compiler_writes_it(device: AscendSim
     assert copies(100) - copies(32) == pytest.approx(1000 * 68 / chip.load()["clock_mhz"], rel=0.02)
 
 
+def test_a_comparison_takes_the_time_of_its_words(device: AscendSim) -> None:
+    def comparisons(words: int) -> float:
+        text = f"std::array<uint64_t, {words}> one{{}}, two{{}}; uint32_t same = 0; "
+        text += "for (int i = 0; i < 1000; ++i) { same += one == two; } if (!same) return; "
+        return us(device, SETUP + LOAD + text + STORE)
+
+    assert comparisons(32) - comparisons(2) == pytest.approx(1000 * 30 / chip.load()["clock_mhz"], rel=0.02)
+
+
 ATOMIC = SETUP + "Duplicate(a, 1.0f, L); PipeBarrier<PIPE_ALL>(); if (!block) DataCopy(room, a, L); SyncAll(); "
 
 
