@@ -18,8 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
 
-#: Bytes of a message's text that are accepted; the graph of a large network has some megabytes.
-TEXT_LIMIT = 256 << 20
+#: Bytes of a message's text, and tensors, that are accepted; the graph of a large network has some megabytes and some
+#: thousand parameters.
+TEXT_LIMIT, MOST_TENSORS = 32 << 20, 10_000
 #: Dimensions of a tensor that are accepted; numpy has no more than this in all versions.
 MOST_DIMENSIONS = 32
 
@@ -135,11 +136,13 @@ def send(stream: BinaryIO, text: str, tensors: Sequence[torch.Tensor] = ()) -> N
 def _receive_text(stream: BinaryIO) -> _Message:
     (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
     if length > TEXT_LIMIT:
-        raise BrokenMessage("a text of more than 256 MB")
+        raise BrokenMessage("a text of more than 32 MB")
     try:
         text, specs = _FRAME.validate_json(_read(stream, length))
     except ValidationError as error:
         raise BrokenMessage(f"no message: {error.errors()[0]['msg']}") from error
+    if len(specs) > MOST_TENSORS:
+        raise BrokenMessage(f"more than {MOST_TENSORS:,} tensors")
     if any(spec.dtype not in DTYPES or min(spec.shape, default=0) < 0 for spec in specs):
         raise BrokenMessage("a tensor of unknown form")
     if any(len(spec.shape) > MOST_DIMENSIONS for spec in specs):

@@ -210,6 +210,12 @@ def test_a_tensor_that_no_array_can_hold_is_no_message(shape, words):
         messages.receive(io.BytesIO(struct.pack("<Q", len(frame)) + frame), 1 << 20)
 
 
+def test_a_message_has_a_limited_number_of_tensors():
+    frame = json.dumps(["", [{"shape": (0,), "dtype": "float32"}] * 10_001]).encode()
+    with pytest.raises(messages.BrokenMessage, match="more than 10,000 tensors"):
+        messages.receive(io.BytesIO(struct.pack("<Q", len(frame)) + frame), 1 << 20)
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (0, 1 << 62), (1,) * 32, (2, 3)])
 def test_tensors_of_other_shapes_are_messages(shape):
     stream = io.BytesIO()
