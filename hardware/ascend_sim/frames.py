@@ -67,6 +67,8 @@ _MOVED = re.compile(
 _CALLERS_STACK = re.compile(rf"\(set \(reg:DI \d+ (?!sp)\w+\)\s+\(plus:DI {_STACK_POINTER}\s+\(const_int 8 ")
 #: Entries by which virtual functions of a second base are called: they jump, and have no frame.
 _THUNKS = ("_ZTh", "_ZTv", "_ZTc")
+#: Bytes of a frame that a record of a word can describe.
+_FARTHEST = 1 << 30
 _PARTS = {"QI": 1 << 8, "HI": 1 << 16}
 
 
@@ -124,6 +126,8 @@ def _words(text: str, in_memory: set[str]) -> list[Word] | None:
         if place is None or far:
             return None
         begin = place.begin + int(distance or 0)
+        if abs(begin) >= _FARTHEST:
+            return None
         words.add(Word(place.alignment, begin, begin + int(size)))
     return _joined(words)
 

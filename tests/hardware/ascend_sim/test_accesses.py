@@ -32,6 +32,9 @@ UNGUARDED = {
     "a member whose padding is used": "__aicore__ Padded Go(Holder *p) { Padded x = p->inner; return x; }",
     "a base that is constructed": "__aicore__ void Go(Derived *p, Padded *from) { *p = Derived(*from); }",
     "complex numbers": "__aicore__ void Go(float _Complex *p, float _Complex *q) { *p = *q + *p; }",
+    "a bit-field that is compared": """
+        struct Half { uint32_t low : 12, high : 20; };
+        __aicore__ bool Go(Half *p) { return p->high == 0; }""",
     "an object as a number": "__aicore__ uint64_t Go(Many *p) { return __builtin_bit_cast(uint64_t, p->bits[1]); }",
 }
 

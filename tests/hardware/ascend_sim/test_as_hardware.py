@@ -247,7 +247,7 @@ def test_a_store_through_a_pointer_finds_what_the_device_has_there(device: Ascen
 
 
 def test_what_a_store_finds_has_the_price_and_the_wait_of_a_read(device: AscendSim) -> None:
-    kept = "__gm__ Bits *p = (__gm__ Bits *)z0; p->low = 1; if (p->high == 0) Duplicate(ones, (uint16_t)0, 128);"
+    kept = "__gm__ Bits *p = (__gm__ Bits *)z0; p->low = 1; int v = p->high; if (!v) Duplicate(ones, (uint16_t)0, 128);"
     read = "uint16_t v = out.GetValue(0); if (v == 0) Duplicate(ones, (uint16_t)0, 128);"
     latencies = [
         Compiled(device, source(f"{COPIED_OUT} {{ {text} }}", 1, prelude=PARTS))([X], [((64,), "float32")]).latency_us

@@ -375,6 +375,7 @@ def test_pointers_that_compiled_code_keeps_in_a_frame_cannot_be_changed(
         ("sp", AT_THE_RECORD, IN_A_LOOP, 24, -4104),
         ("sp", AT_THE_RECORD, IN_A_LOOP.replace("(const_int 4096 [0x1000])", "(reg:DI 39 r11)"), 24, None),
         ("sp", AT_THE_RECORD, PUSHED, 24, None),
+        ("bp", AT_THE_RECORD, LOWERED, -(1 << 34), None),
         ("sp", AT_THE_RECORD, BY_A_REGISTER, 24, None),
         ("x0", AT_THE_RECORD, "", 24, None),
         ("x0", AT_THE_RECORD, COMPUTED, 24, 32808),

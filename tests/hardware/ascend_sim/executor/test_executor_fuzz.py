@@ -15,7 +15,7 @@ def test_a_million_random_records_crash_nothing_under_sanitizers(seed: int) -> N
 
 
 def test_random_records_crash_nothing() -> None:
-    outcomes = fuzz(7, 15_000)
+    outcomes = fuzz(7, 25_000)
     assert outcomes["accepted"] > 1_000
     assert len(outcomes) > 25, "the fuzzer reaches most rules"
     assert outcomes["PROTOCOL"] > 0
