@@ -1,9 +1,10 @@
-"""Finds accesses through pointers that the compiler has not put under the guard.
+"""Finds accesses to computed places that the compiler has not put under the guard.
 
-The compiler's sanitizer inserts the calls of the guard, but not before every access: it leaves out parts of complex
-numbers, objects that are read as another type, and copies of an object whose padding another member uses. The last
-GIMPLE shows all accesses and calls. Whether an access is guarded depends on its text alone: names have numbers, and
-registers are set once. So each text has to be guarded somewhere in its function.
+The compiler's sanitizer inserts the calls of the guard: before every access to a number or a pointer, unless the same
+place was guarded just before, or lies in a variable for certain. But it leaves out parts of complex numbers, what is
+read as another type, such as bit-fields that are compared, and copies of an object whose padding another member uses.
+The last GIMPLE shows all accesses and calls. Whether such an access is guarded depends on its text alone: names have
+numbers, and registers are set once. So its text has to be guarded somewhere in its function.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from collections import Counter
 from kernel_gym.hardware.ascend_sim import gimple
 
 #: A register: the name of a variable, if it holds one, and a number.
-_REGISTER = r"[\w.$]*_\d+(?:\(D\))?"
+_REGISTER = r"[\w.$]*_\d+(?:\((?:D|ab)\))*"
 _TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
-#: As in `p_1->field`, `*p_1` and `MEM[(type *)p_1 + 8B]`.
-_THROUGH_A_POINTER = re.compile(rf"(?<![\w.$]){_REGISTER}->|\*{_REGISTER}|\){_REGISTER}(?: \+ -?\d+B)?\]")
+#: As in `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]`: such a place need not lie in a variable.
+_COMPUTED = rf"(?<![\w.$]){_REGISTER}->|\*{_REGISTER}|[)\[]{_REGISTER}(?: \+ -?\d+B)?\]"
+#: The same, and `MEM[(type *)&x + 8B]`.
+_ELSEWHERE, _COMPUTED = re.compile(rf"{_COMPUTED}|\)&"), re.compile(_COMPUTED)
 #: All that a pointer points to.
 _WHOLE = re.compile(rf"^\*({_REGISTER})$|^MEM.*\)({_REGISTER})\]$")
 #: The calls of the guard: `_1 = &access; _2 = (unsigned long) _1; guard (_2);`.
@@ -26,32 +29,37 @@ _NUMBER = re.compile(rf"(_\d+) = \(unsigned long\) ({_REGISTER});")
 _GUARD = re.compile(r"__builtin___asan_(?:load|store)\w+_noabortD\.\d+ \((_\d+)[,)]")
 #: What a virtual function is called by; its object is no operand.
 _VIRTUAL = re.compile(rf"OBJ_TYPE_REF\([^()]*\([^()]*\){_REGISTER}->\d+B?\)")
+#: What follows a statement, such as `[return slot optimization]`.
+_REMARK = re.compile(r"(?<=;) \[[\w -]*\]$")
 _ASSIGNMENT = re.compile(r" =(?:\{v\})? ")
 _ARGUMENTS = re.compile(r", | \(")
-_SCALAR = re.compile(rf"{_REGISTER}|-?\d[\w.+-]*")
-#: The last field of an access. In place of a bit-field the compiler guards a nameless field around it.
-_FIELD, _NAMELESS_FIELD = re.compile(r"(?<=[.>])[\w$]*D\.\d+$"), re.compile(r"(?<=[.>])D\.\d+$")
+#: A register, a number or an address.
+_SCALAR = re.compile(rf"(?:{_REGISTER}|-?\d[\w.+-]*)$|&")
+#: Parts of a number, and what is read as another type.
+_PARTS = ("REALPART_EXPR", "IMAGPART_EXPR", "VIEW_CONVERT_EXPR", "BIT_FIELD_REF")
 
 
 def unguarded(dump: str) -> str | None:
     """Return the name of a function in a dump with an access that is not guarded; None if there is none."""
     for name, body in gimple.bodies(dump):
-        if _THROUGH_A_POINTER.search(body) and not _is_guarded(body):
+        if _ELSEWHERE.search(body) and not _is_guarded(body):
             return name
     return None
 
 
 def _is_guarded(body: str) -> bool:
-    lines = [_VIRTUAL.sub("", line.strip()) for line in body.splitlines()]
+    lines = [_REMARK.sub("", _VIRTUAL.sub("", line.strip())) for line in body.splitlines()]
     guarded, pointers = _guarded(lines, Counter(_TEMPORARY.findall(body)))
-    around_bit_fields = {_NAMELESS_FIELD.sub("", text) for text in guarded if _NAMELESS_FIELD.search(text)}
     for line in lines:
         for access, is_scalar in _accesses(line):
             whole = _WHOLE.match(access)
-            if access in guarded or (whole and (whole[1] or whole[2]) in pointers):
-                continue
-            field = _FIELD.search(access)
-            if not (is_scalar and field and access[: field.start()] in around_bit_fields):
+            is_plain = not access.startswith(_PARTS)
+            if not (
+                access in guarded
+                or (is_plain and is_scalar)
+                or (whole and (whole[1] or whole[2]) in pointers)
+                or (is_plain and access.endswith("]") and not _COMPUTED.search(access))
+            ):
                 return False
     return True
 
@@ -78,15 +86,15 @@ def _guarded(lines: list[str], uses: Counter[str]) -> tuple[set[str], set[str]]:
 
 
 def _accesses(line: str) -> list[tuple[str, bool]]:
-    """Return the accesses through pointers of a statement, each with whether a scalar is read or written."""
-    if not _THROUGH_A_POINTER.search(line):
+    """Return the accesses of a statement to computed places, each with whether a scalar is read or written."""
+    if not _ELSEWHERE.search(line):
         return []
     sides = _ASSIGNMENT.split(line.removesuffix(";"), maxsplit=1)
     if sides[-1].startswith("{CLOBBER"):
         return []
     to, value = sides if len(sides) == 2 else ("", sides[0])
     is_call = value.endswith(")") and not value.endswith("(D)")
-    found = [(to, _SCALAR.fullmatch(value) is not None), (value, _SCALAR.fullmatch(to) is not None)]
+    found = [(to, _SCALAR.match(value) is not None), (value, _SCALAR.match(to) is not None)]
     if is_call:
         found[1:] = [(argument, False) for argument in _ARGUMENTS.split(value[:-1])]
-    return [each for each in found if _THROUGH_A_POINTER.search(each[0]) and not each[0].startswith("&")]
+    return [each for each in found if _ELSEWHERE.search(each[0]) and not each[0].startswith("&")]

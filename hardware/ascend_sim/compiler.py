@@ -23,7 +23,7 @@ _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset",
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _WHOLE_OBJECTS = (
-    "use no complex numbers and no bit casts there, and copy objects without derived or overlapping members"
+    "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
 )
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
@@ -32,7 +32,10 @@ _TOO_MUCH_CODE = (
     "the kernel is compiled to more than about 800 KB of code: use fewer templates, macros and unrolled loops"
 )
 #: What g++ calls for numbers of 128 bits on aarch64.
-_LONG_DOUBLE = re.compile(r"__\w*tf\w*")
+_LONG_DOUBLE = re.compile(r"__\w+tf[23]?|__fix\w*tf\w+")
+#: Warnings about arrays of which no index is known to be beyond the end.
+_WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
+_NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -67,7 +70,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return cores.unmarked, (*_unusable(elf), *_beyond_arrays(runtime, folder)) or _count(folder, text, elf)
+        return cores.unmarked, _unusable(elf) or _beyond_arrays(runtime, folder) or _count(folder, text, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -77,7 +80,7 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
     if code or not (folder / command[-1]).is_file():
         why = _TOO_MUCH_CODE if _TOO_LARGE in output else unexplained(code, output)
         return diagnostics(output) or (Diagnostic(why),)
-    return ()
+    return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
 
 
 def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagnostic:

@@ -35,8 +35,9 @@ _PART = re.compile(r"D\.\d+\.")
 #: An operand in memory: the register that it is relative to, the distance, and the variable, but not what a pointer
 #: points to. In the notes of an instruction the register may be one that does not exist.
 _OPERAND = re.compile(
-    r"\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (\w+)[^()]*\)(?:\s+\((?:const_int (-?\d+)|(\w+))[^()]*\)\))? "
-    r"\[\d+ ([^\s()\[\]*&>]*?)D\.(\d+)\+-?\d+ S(\d+) A\d+\]"
+    r"\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (?P<base>\w+)[^()]*\)"
+    r"(?:\s+\((?:const_int (?P<distance>-?\d+)|(?P<far>\w+))[^()]*\)\))? "
+    r"\[\d+ (?P<name>[^\s()\[\]*&>]*?)D\.(?P<number>\d+)\+-?\d+ S(?P<size>\d+) A\d+\]"
 )
 #: A register that is changed, and what it becomes: a register, a constant, or the sum of a register and one of these;
 #: or a constant in some of its bits, from a first one on.
@@ -68,7 +69,7 @@ _CALLERS_STACK = re.compile(rf"\(set \(reg:DI \d+ (?!sp)\w+\)\s+\(plus:DI {_STAC
 #: Entries by which virtual functions of a second base are called: they jump, and have no frame.
 _THUNKS = ("_ZTh", "_ZTv", "_ZTc")
 #: Bytes of a frame that a record of a word can describe.
-_FARTHEST = 1 << 30
+_FARTHEST = 1 << 31
 _PARTS = {"QI": 1 << 8, "HI": 1 << 16}
 
 
@@ -117,19 +118,37 @@ def _words(text: str, in_memory: set[str]) -> list[Word] | None:
     if _CALLERS_STACK.search(prologue):
         return None
     words = set()
-    for operand in _OPERAND.finditer(text):
-        base, distance, far, name, number, size = operand.groups()
-        is_variable = number in in_memory and name not in _NEVER_POINTED_TO
-        if is_variable or base in _NO_REGISTERS or _PART.search(name):
-            continue
-        place = _place(prologue, base) or _computed_place(prologue, text[: text.rfind("\n(", 0, operand.start())], base)
-        if place is None or far:
+    for operand, place in _operands(text, prologue, in_memory):
+        if place is None or operand["far"]:
             return None
-        begin = place.begin + int(distance or 0)
-        if abs(begin) >= _FARTHEST:
+        begin, size = place.begin + int(operand["distance"] or 0), int(operand["size"])
+        if not -_FARTHEST <= begin < _FARTHEST - size:
             return None
-        words.add(Word(place.alignment, begin, begin + int(size)))
+        words.add(Word(place.alignment, begin, begin + size))
     return _joined(words)
+
+
+def _operands(text: str, prologue: str, in_memory: set[str]) -> Iterator[tuple[re.Match[str], Word | None]]:
+    """Yield the operands that are no variables with an address, and the places that their registers point to.
+
+    An aarch64 instruction reaches 32 KB. For places farther away a register is computed just before they are used, from
+    16 MB on with a distance in a register, of which an instruction sets 16 bits.
+    """
+    values: dict[str, Word | int] = {}
+    for instruction in text.split("\n("):
+        for operand in _OPERAND.finditer(instruction):
+            name = operand["name"]
+            is_variable = operand["number"] in in_memory and name not in _NEVER_POINTED_TO
+            if not (is_variable or operand["base"] in _NO_REGISTERS or _PART.search(name)):
+                place = _place(prologue, operand["base"]) or values.get(operand["base"])
+                yield operand, place if isinstance(place, Word) else None
+        if _PROLOGUE_END in instruction or instruction.startswith(("code_label", "call_insn", "jump_insn")):
+            values.clear()
+        for changed in _CHANGED.finditer(instruction):
+            target, value = changed["target"] or changed["partly"], _becomes(changed, values, prologue)
+            values.pop(target, None)
+            if value is not None:
+                values[target] = value
 
 
 def _place(prologue: str, register: str) -> Word | None:
@@ -137,24 +156,6 @@ def _place(prologue: str, register: str) -> Word | None:
     if register in _FRAME_POINTERS:
         return Word(1, 0, 0)
     return _lowest_word(prologue) if register == "sp" else None
-
-
-def _computed_place(prologue: str, before: str, register: str) -> Word | None:
-    """Return the place that a register points to behind the instructions `before`; None if that is unknown.
-
-    An aarch64 instruction reaches 32 KB. For places farther away a register is computed just before they are used, from
-    16 MB on with a distance in a register, of which an instruction sets 16 bits.
-    """
-    begin = max(before.rfind(f"\n({kind}") for kind in ("code_label", "call_insn", "jump_insn"))
-    values: dict[str, Word | int] = {}
-    for changed in _CHANGED.finditer(before, max(begin, 0)):
-        target = changed["target"] or changed["partly"]
-        value = _becomes(changed, values, prologue)
-        values.pop(target, None)
-        if value is not None:
-            values[target] = value
-    place = values.get(register)
-    return place if isinstance(place, Word) else None
 
 
 def _becomes(changed: re.Match[str], values: Mapping[str, Word | int], prologue: str) -> Word | int | None:

@@ -67,6 +67,7 @@ KERNEL_FLAGS = (
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
     *("-Wuninitialized", "-Wno-maybe-uninitialized", "-Werror=uninitialized"),  # certain ones only
     "-Werror=narrowing",  # an error in the device's compiler, a warning of g++
+    "-Wpedantic",  # for arrays without an end (compiler.py)
     "-Werror=vla",  # the stack pointer would be kept in a word that kernel code may write
     *("-fsanitize=bounds-strict", "-fsanitize-undefined-trap-on-error"),  # an index beyond its array ends the kernel
     *GUARD_FLAGS,

@@ -10,10 +10,10 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal, TypeAlias
 
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
@@ -67,8 +67,9 @@ class Response:
     nonlinear: bool = False
 
 
-_Message = tuple[str, list[TensorSpec]]
-_FRAME = TypeAdapter(_Message)
+#: A text that is wrong in one place is not read further: each mistake would be kept.
+_Message: TypeAlias = tuple[str, Annotated[list[TensorSpec], Field(max_length=MOST_TENSORS), FailFast()]]
+_FRAME: TypeAdapter[_Message] = TypeAdapter(_Message)
 _REQUEST = TypeAdapter(Request)
 _RESPONSE = TypeAdapter(Response)
 
@@ -112,7 +113,7 @@ def receive_response(stream: BinaryIO, limit_bytes: int) -> tuple[Response, list
     try:
         return _RESPONSE.validate_json(text), tensors
     except ValidationError as error:
-        raise BrokenMessage(f"no response: {error.errors()[0]['msg']}") from error
+        raise BrokenMessage(f"no response: {_first(error)}") from error
 
 
 def receive(stream: BinaryIO, limit_bytes: int) -> tuple[str, list[torch.Tensor]]:
@@ -136,13 +137,11 @@ def send(stream: BinaryIO, text: str, tensors: Sequence[torch.Tensor] = ()) -> N
 def _receive_text(stream: BinaryIO) -> _Message:
     (length,) = _LENGTH.unpack(_read(stream, _LENGTH.size))
     if length > TEXT_LIMIT:
-        raise BrokenMessage("a text of more than 32 MB")
+        raise BrokenMessage(f"a text of more than {TEXT_LIMIT >> 20} MB")
     try:
         text, specs = _FRAME.validate_json(_read(stream, length))
     except ValidationError as error:
-        raise BrokenMessage(f"no message: {error.errors()[0]['msg']}") from error
-    if len(specs) > MOST_TENSORS:
-        raise BrokenMessage(f"more than {MOST_TENSORS:,} tensors")
+        raise BrokenMessage(f"no message: {_first(error)}") from error
     if any(spec.dtype not in DTYPES or min(spec.shape, default=0) < 0 for spec in specs):
         raise BrokenMessage("a tensor of unknown form")
     if any(len(spec.shape) > MOST_DIMENSIONS for spec in specs):
@@ -150,6 +149,10 @@ def _receive_text(stream: BinaryIO) -> _Message:
     if any(prod(max(extent, 1) for extent in spec.shape) >= 1 << 63 for spec in specs):
         raise BrokenMessage("a tensor with extents that no memory has")
     return text, specs
+
+
+def _first(error: ValidationError) -> str:
+    return str(error).partition("\n  ")[2].partition(" [")[0]
 
 
 def _receive_tensor(stream: BinaryIO, spec: TensorSpec) -> torch.Tensor:

@@ -210,9 +210,16 @@ def test_a_tensor_that_no_array_can_hold_is_no_message(shape, words):
         messages.receive(io.BytesIO(struct.pack("<Q", len(frame)) + frame), 1 << 20)
 
 
-def test_a_message_has_a_limited_number_of_tensors():
-    frame = json.dumps(["", [{"shape": (0,), "dtype": "float32"}] * 10_001]).encode()
-    with pytest.raises(messages.BrokenMessage, match="more than 10,000 tensors"):
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ([{"shape": (0,), "dtype": "float32"}] * 10_001, "at most 10000 items"),
+        ([1] * 300_000, "should be an object"),
+    ],
+)
+def test_a_message_of_too_many_tensors_is_not_read_further(tensors, words):
+    frame = json.dumps(["", tensors]).encode()
+    with pytest.raises(messages.BrokenMessage, match=words):
         messages.receive(io.BytesIO(struct.pack("<Q", len(frame)) + frame), 1 << 20)
 
 

@@ -131,7 +131,7 @@ def name_of(declarator: Node | None) -> str:
                 (c for c in declarator.named_children if "declarator" in c.type or "identifier" in c.type), None
             )
         if inner is None:
-            return text(declarator)
+            return "" if declarator.type.startswith("abstract_") else text(declarator)
         declarator = inner
     return ""
 
@@ -257,9 +257,10 @@ def declared_values(root: Node) -> frozenset[str]:
 
 @lru_cache(maxsize=4)
 def declared_types(root: Node) -> frozenset[str]:
-    """Return the names that the file declares as types or namespaces, those of their parts included."""
+    """Return the names that the file declares as types or namespaces."""
     nodes = (node for node in walk(root) if node.type in _TYPES)
-    return frozenset(text(child).rpartition("::")[2] for node in nodes for child in node.named_children)
+    names = (child for node in nodes for child in node.named_children if child.type.endswith("identifier"))
+    return frozenset(text(name).rpartition("::")[2] for name in names)
 
 
 class Misread(NamedTuple):

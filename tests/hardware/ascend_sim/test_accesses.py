@@ -35,6 +35,13 @@ UNGUARDED = {
     "a bit-field that is compared": """
         struct Half { uint32_t low : 12, high : 20; };
         __aicore__ bool Go(Half *p) { return p->high == 0; }""",
+    "a padded base behind a variable": """
+        struct Far { uint64_t words[99]; Derived derived; };
+        __aicore__ uint64_t Go() {
+            uint64_t here[200] = {};
+            Padded got = reinterpret_cast<Far &>(here).derived;
+            return got.word;
+        }""",
     "an object as a number": "__aicore__ uint64_t Go(Many *p) { return __builtin_bit_cast(uint64_t, p->bits[1]); }",
 }
 
@@ -52,6 +59,17 @@ GUARDED = {
         __aicore__ void Go(Many *p) { p[1] = Take(*p, p->padded[2]); }""",
     "volatile and large numbers": """
         __aicore__ void Go(volatile uint32_t *p, __int128 *q, double *r) { *p = *p + 1; *q += *p; *r += 1; }""",
+    "variables": """
+        __aicore__ uint64_t Go(int i) {
+            Many many{}, other = many;
+            many.words[i] = other.padded[i].word + reinterpret_cast<Views &>(other.words[i]).number;
+            many.bits[i].b = other.bits[1].a;
+            many.padded[i] = other.padded[1];
+            return many.bits[i].c == 3 && other.bits[0].b == 2 ? reinterpret_cast<uint64_t &>(many) : 0;
+        }""",
+    "a number that is read as another one": """
+        union Bits32 { float f; uint32_t u; };
+        __aicore__ uint32_t Go(Bits32 &b, float x) { b.f = x; return b.u >> 23; }""",
     "captures": """
         __aicore__ uint32_t Go(Many *p, int i) {
             auto add = [&, p](uint32_t n) { return p->words[n] += i; };
@@ -97,15 +115,20 @@ void GoD.9 (struct ManyD.2 * pD.10)
 @pytest.mark.parametrize(
     ("address", "access"),
     [
-        ("p_4(D)->firstD.5", "x_6 = p_4(D)->secondD.7;"),
+        ("p_4(D)->firstD.5", "xD.6 = p_4(D)->secondD.7;"),
         ("p_4(D)->firstD.5", "p_4(D)->secondD.7 = p_4(D)->firstD.5;"),
-        ("p_4(D)->firstD.5", "x_6 = q_4(D)->firstD.5;"),
-        ("p_4(D)->firstD.5", "x_6 = p_4(D)->firstD.5.partD.8;"),
+        ("p_4(D)->firstD.5", "xD.6 = q_4(D)->firstD.5;"),
+        ("p_4(D)->firstD.5", "xD.6 = p_4(D)->firstD.5.partD.8;"),
         ("p_4(D)->firstD.5", 'TakeD.20 ("p", &p_4(D)->firstD.5, p_4(D)->secondD.7);'),
         ("p_4(D)->firstD.5", "x_6 = REALPART_EXPR <p_4(D)->firstD.5>;"),
-        ("p_4(D)->firstD.5", "x_6 = MEM <charD.8[2]> [(struct ManyD.2 *)p_4(D) + 8B];"),
+        ("p_4(D)->firstD.5", "xD.6 = MEM <charD.8[2]> [(struct ManyD.2 *)p_4(D) + 8B];"),
         ("p_4(D)->firstD.5", "xD.8 = p_4(D)->firstD.5; y_5 = MEM[(charD.8 *)_1];"),
         ("p_4(D)->D.5", "xD.8 = p_4(D)->secondD.7;"),
+        ("xD.4[i_4]", "xD.8 = xD.4[i_5];"),
+        ("xD.4[i_4]", "xD.8 = xD.4[i_4].innerD.7;"),
+        ("xD.4[i_4]", "yD.8 = MEM[(struct FarD.5 &)&xD.4].derivedD.7.D.9;"),
+        ("xD.4[i_4]", "y_8 = VIEW_CONVERT_EXPR<longD.3>(MEM[(struct FarD.5 &)&xD.4].derivedD.7);"),
+        ("p_4(ab)->firstD.5", "xD.6 = p_4(ab)->secondD.7;"),
         ("*p_4(D)", '  "_1 = &p_4(D)->secondD.7;" (p_4(D)->secondD.7);'),
     ],
     ids=[
@@ -118,6 +141,11 @@ void GoD.9 (struct ManyD.2 * pD.10)
         "a place behind",
         "an address that is used",
         "no bit-field",
+        "another element",
+        "a part of an element",
+        "a part behind a variable",
+        "a bit cast behind a variable",
+        "a register that is kept",
         "a text",
     ],
 )
@@ -127,7 +155,8 @@ def test_a_guarded_access_guards_no_other_one(address: str, access: str) -> None
     assert accesses.unguarded(FUNCTION.format(address=address, access=access)) == "_Z2GoP4Many"
 
 
-def test_a_bit_field_is_guarded_with_the_field_around_it() -> None:
+def test_a_number_is_guarded_by_the_compiler() -> None:
+    """It guards a bit-field with the field around it, and the same place under two names once."""
     dump = FUNCTION.format(address="p_4(D)->D.5", access="p_4(D)->bitsD.7 = x_6;\n  x_7 = p_4(D)->bitsD.7;")
     assert accesses.unguarded(dump) is None
 

@@ -395,7 +395,9 @@ def test_words_are_found_relative_to_the_record_of_their_frame(
 ) -> None:
     """As g++ writes them for x86-64 and for aarch64."""
     pointer = "bp" if base == "bp" else "x29"
-    text = INSTRUCTIONS.format(fp=pointer, base=base, record=record, prologue=prologue, distance=distance, name=name)
+    before, behind = ("", prologue) if base == "x0" else (prologue, "")
+    text = INSTRUCTIONS.format(fp=pointer, base=base, record=record, prologue=before, distance=distance, name=name)
+    text = text.replace("(insn 2 22", f"{behind}\n(insn 2 22")
     ((function, words),) = frames.read(GIMPLE, text)
     assert function == "_Z6ChangePm"
     assert words == (None if place is None else [frames.Word(1, place, place + 8)])

@@ -204,6 +204,19 @@ def test_dumps_have_the_last_index_or_the_number_of_elements(
     assert list(operations.beyond_arrays(tmp_path / "kernel.so", version)) == beyond
 
 
+def test_an_array_without_values_holds_no_value_twice(device: AscendSim) -> None:
+    """A kernel that takes one of its elements for zero would clear it for nothing."""
+    sums = "uint64_t many[64]; int same = 0; uint64_t *p = many; for (int i = 1; i < 64; ++i) same += p[i] == p[0];"
+    result = run(device, "core", sums + " if (same) sum = *(uint64_t *)8;", compute=True)
+    assert result.status == "ok", result.fault
+
+
+@pytest.mark.parametrize("array", ["int more[];", "int more[0];"])
+def test_an_array_without_an_end_is_a_compile_error(device: AscendSim, array: str) -> None:
+    (error,) = device.build(Kernel(source("core", "", f"struct Open {{ int n; {array} }};"))).diagnostics
+    assert error.message.startswith("an array has no size, or size 0")
+
+
 def test_a_kernel_with_more_code_than_dumps_can_describe_is_told_so(
     device: AscendSim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
