@@ -406,6 +406,11 @@ def test_a_compiler_bomb_reaches_the_limits(device: AscendSim) -> None:
     assert "limits" in build.diagnostics[0].message
 
 
+def test_a_file_without_a_function_has_no_entry(device: AscendSim) -> None:
+    (error,) = device.build(Kernel("template <class T> void f(T) {}\n")).diagnostics
+    assert error.message.startswith("no entry")
+
+
 def test_characters_have_a_sign_on_every_machine(device: AscendSim) -> None:
     assert device.build(Kernel("static_assert(char{-1} < 0);\n" + FILE)).ok
 
