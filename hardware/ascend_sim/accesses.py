@@ -18,9 +18,9 @@ from kernel_gym.hardware.ascend_sim import gimple
 _REGISTER = r"[\w.$]*_\d+(?:\((?:D|ab)\))*"
 _TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
 #: As in `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]`: such a place need not lie in a variable.
-_COMPUTED = rf"(?<![\w.$]){_REGISTER}->|\*{_REGISTER}|[)\[]{_REGISTER}(?: \+ -?\d+B)?\]"
+_PLACE = rf"(?<![\w.$]){_REGISTER}->|\*{_REGISTER}|[)\[]{_REGISTER}(?: \+ -?\d+B)?\]"
 #: The same, and `MEM[(type *)&x + 8B]`.
-_ELSEWHERE, _COMPUTED = re.compile(rf"{_COMPUTED}|\)&"), re.compile(_COMPUTED)
+_COMPUTED, _ELSEWHERE = re.compile(_PLACE), re.compile(rf"{_PLACE}|\)&")
 #: All that a pointer points to.
 _WHOLE = re.compile(rf"^\*({_REGISTER})$|^MEM.*\)({_REGISTER})\]$")
 #: The calls of the guard: `_1 = &access; _2 = (unsigned long) _1; guard (_2);`.
