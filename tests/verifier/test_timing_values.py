@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import SUITES, find_task, load_suite
-from kernel_gym.tasks.constant_parts import ConstantWeights
-from kernel_gym.tasks.rounding import ProductInHalfPrecision
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
 from kernel_gym.verifier.audit import fades
@@ -20,15 +18,13 @@ from kernel_gym.verifier.expected import (
     OUTLIERS,
     Expected,
     expected_from,
-    kinds,
     telling,
     telling_of_stress,
     wrong_elements,
 )
-from kernel_gym.verifier.half_precision import seeing
 from kernel_gym.verifier.reference import evaluate, independent_dimensions, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.value_sets import TELLING, References, heavy_products, large_softmaxes, make
+from kernel_gym.verifier.value_sets import TELLING, References, make
 from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, SMALLEST, Rows, draw_mixed
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
@@ -474,211 +470,6 @@ def test_a_set_in_which_nothing_tells_is_marked(make_task):
 def test_outputs_of_every_task_depend_on_the_arguments(task):
     """`make test-suites`."""
     assert not any(fades(task, secret) for secret in (b"one secret", b"another"))
-
-
-def test_half_precision_is_seen_behind_a_sum(make_task):
-    layer = "self.layer = nn.Linear(columns, 128)"
-    task = make_task("torch.sigmoid(self.layer(x)).sum(1, keepdim=True)", init=layer)
-    values = make(task, task.timing, "mixed", SEEDS, "timed")
-    halves = tuple(a.astype(np.float16).astype(np.float32) if np.abs(a).max() < 6e4 else a for a in values.values)
-    instance, (expected,) = task.instance(task.timing), values.expected
-    (shadow,), (native,) = evaluate(instance, halves), evaluate(instance, values.values)
-    assert wrong_elements(shadow.astype(np.float32), expected).mean() > 0.2
-    assert not wrong_elements(native.astype(np.float32), expected).any()
-
-
-@pytest.mark.parametrize("slot", ["one", "two", "three"])
-def test_every_row_counts_in_the_sum_of_exponentials_of_all(slot):
-    """The sums of the rows differ by hundreds for most weights: then one row decides the result."""
-    task = find_task("level2/gemm_sigmoid_sum_log_sum_exp")
-    values = make(task, task.timing, "ordinary", SEEDS, slot)
-    instance, (rows, *parameters) = task.instance(task.timing), values.values
-    assert values.shown == 1.0
-    for first in range(0, len(rows), 256):
-        left_out = rows.copy()
-        left_out[first : first + 256] = rows[(first + 256) % len(rows)]
-        assert wrong_elements(evaluate(instance, (left_out, *parameters))[0], values.expected[0]).any()
-
-
-def test_products_that_are_added_one_after_another_are_precise_enough():
-    task = find_task("level1/matmul_with_large_k_dimension")
-    values = make(task, task.timing, "mixed", Seeds(b"large sums", "task", "kernel"), "timed0")
-    (expected,), (a, b) = values.expected, values.values
-    quiet = np.flatnonzero(np.ravel(expected.base) < 0.25)[:16]
-    products = a[quiet][:, :, None] * b[None, :, :16]
-    one_by_one = np.cumsum(products, axis=1, dtype=np.float32)[:, -1]
-    part = replace(
-        expected, truth=expected.truth[quiet, :16], counts=expected.counts[quiet, :16], base=expected.base[quiet],
-        noise=expected.noise[quiet], scale=expected.scale[quiet],
-    )  # fmt: skip
-    assert not wrong_elements(one_by_one, part).any()
-    assert values.shown == 1.0
-
-
-@pytest.mark.parametrize(
-    ("name", "slot"),
-    [
-        ("attention/mobilevit_attention", 0),
-        ("attention/da_module", 2),
-        ("level2/gemm_subtract_global_avg_pool_log_sum_exp_gelu_residual_add", 1),
-        ("level2/conv2d_tanh_scaling_bias_add_max", ""),
-    ],
-)
-def test_no_product_may_be_in_half_precision(name, slot):
-    """Beside a loud shortcut, before damped steps, or in one kind of rows alone."""
-    task = find_task(name)
-    instance = task.instance(task.timing)
-    kinds_of_values = ("mixed",) if rows_are_independent(task) else ("mixed", "ordinary")
-    sets = [make(task, task.timing, kind, SEEDS, f"timed{slot}") for kind in kinds_of_values]
-    natives = [evaluate(instance, values.values, widen=False)[0] for values in sets]
-    for values, native in zip(sets, natives, strict=True):
-        assert not wrong_elements(native, values.expected[0]).any()
-    for position in heavy_products(task, task.timing):
-        wrong = []
-        for values in sets:
-            with ProductInHalfPrecision(position):
-                (shadow,) = evaluate(instance, values.values, widen=False)
-            (expected,) = values.expected
-            by_row = wrong_elements(shadow, expected).reshape(np.size(expected.scale), -1).any(axis=1)
-            wrong.append([by_row[rows].any() for rows in kinds(expected, by_row.size) if rows.sum() > 1])
-        assert any(map(any, wrong)) if len(sets) > 1 else all(wrong[0])
-
-
-def test_a_tolerance_is_as_fine_as_a_product_in_half_precision_asks_for_and_as_noise_allows():
-    rng = np.random.default_rng(0)
-    product, shortcut = rng.standard_normal((64, 256)), 100 * rng.standard_normal((64, 256))
-    truth = product + shortcut
-    native, shadow = truth.astype(np.float32), (product.astype(np.float16) + shortcut).astype(np.float32)
-    expected = expected_from(truth, native, "float32")
-    (finer,) = seeing((expected,), (shadow,), 1024)
-    assert not wrong_elements(shadow, expected).any()
-    assert finer.base == 5e-6
-    assert not wrong_elements(native, finer).any()
-    shadow = (4 * (product.astype(np.float16) - product) + truth).astype(np.float32)
-    assert not wrong_elements(shadow, expected).any()
-    assert wrong_elements(shadow, seeing((expected,), (shadow,), 1024)[0]).mean() > 1e-4
-    assert seeing((replace(expected, noise=6e-6),), (shadow,), 1024)[0].base == expected.base
-    assert seeing((replace(expected, base=2e-3),), (shadow,), 1024)[0].base == 2e-3  # a type of 16 bits
-
-
-def test_one_product_at_a_time_is_rounded_and_their_work_is_counted(make_task):
-    init = "self.first = nn.Linear(columns, 24); self.second = nn.Conv1d(1, 2, 3)"
-    task = make_task("self.second(self.first(x)[:, None])", init=init)
-    instance = task.instance(task.public)
-    values = make(task, task.public, "normal", SEEDS, "s").values
-    results = []
-    for position in (None, 0, 1, 2):
-        with ProductInHalfPrecision(position) as products:
-            results.append(evaluate(instance, values)[0])
-        assert products.work == [8 * 40 * 24, 8 * 2 * 22 * 3]
-    plain, first, second, neither = results
-    assert np.array_equal(plain, neither)
-    assert all(1e-5 < np.abs(other - plain).max() < 1e-2 for other in (first, second))
-    assert heavy_products(task, task.public) == (0, 1)
-
-
-def wrong_rows_with_constant_weights(task, values, softmax):
-    """Which rows are wrong if one softmax has constant weights, and which are of the most frequent kind."""
-    with ConstantWeights({softmax: slice(None)}):
-        (shadow,) = evaluate(task.instance(values.case), values.values, widen=False)
-    (expected,) = values.expected
-    height = np.size(expected.scale)
-    return wrong_elements(shadow, expected).reshape(height, -1).any(axis=1), kinds(expected, height)[0]
-
-
-@pytest.mark.parametrize("slot", [3, 20, 23])
-def test_no_attention_may_have_constant_weights(slot):
-    """Tokens that are nearly equal have nearly the same mean, whatever their weights: other parameters are drawn."""
-    task = find_task("level3/convolutional_vision_transformer")
-    values = make(task, task.timing, "mixed", SEEDS, f"timed{slot}")
-    assert values.hidden == 0
-    assert not wrong_elements(evaluate(task.instance(task.timing), values.values)[0], values.expected[0]).any()
-    for softmax in large_softmaxes(task, task.timing):
-        wrong, usual = wrong_rows_with_constant_weights(task, values, softmax)
-        assert wrong[usual].any()
-
-
-@pytest.mark.parametrize(("kind", "rows"), [("mixed", "x"), ("ordinary", "x - x.mean()")])
-def test_a_softmax_that_fades_is_shown_by_other_parameters(make_task, kind, rows):
-    init = "self.layer = nn.Linear(columns, 16); self.gain = nn.Parameter(torch.ones(1))"
-    task = make_task(f"x[:, :16] + torch.relu(self.gain) * torch.softmax(self.layer({rows}), 1)", init=init)
-    assert rows_are_independent(task) is (kind == "mixed")
-    for seed in range(4):
-        values = make(task, task.timing, kind, SEEDS, f"timed{seed}")
-        wrong, usual = wrong_rows_with_constant_weights(task, values, 0)
-        assert values.hidden == 0
-        assert wrong[usual].mean() > 0.5
-
-
-def test_a_tolerance_is_as_fine_as_a_small_softmax_asks_for(make_task):
-    init = "self.layer = nn.Linear(columns, 16)"
-    task = make_task("x[:, :16] + 1e-4 * torch.softmax(0.3 * self.layer(x), 1)", init=init)
-    values = make(task, task.timing, "mixed", SEEDS, "timed")
-    wrong, usual = wrong_rows_with_constant_weights(task, values, 0)
-    assert wrong[usual].any()
-    assert np.min(values.expected[0].rtol) < 5e-5
-    assert values.hidden == 0
-
-
-def test_a_softmax_that_no_parameters_show_is_counted(make_task):
-    init = "self.layer = nn.Linear(columns, 16)"
-    task = make_task("x + torch.softmax(self.layer(x), 1).sum(1, keepdim=True)", init=init)
-    values = make(task, task.timing, "mixed", SEEDS, "timed")
-    assert values.hidden == 1
-    assert not values.fades
-
-
-def test_weights_of_one_softmax_are_constant_in_some_rows_but_for_masked_scores(make_task):
-    init = "self.first = nn.Linear(columns, 24); self.second = nn.Linear(24, 12)"
-    masked = "torch.softmax(self.second(y).tril(2).masked_fill(torch.ones(rows, 12).tril(2) == 0, -torch.inf), 1)"
-    task = make_task(f"[y := torch.softmax(self.first(x), 1), {masked}][1]", init=init)
-    instance = task.instance(task.public)
-    values = make(task, task.public, "normal", SEEDS, "s").values
-    results = []
-    for chosen in ({}, {0: slice(None)}, {1: [1, 4]}, {1: slice(None)}, {2: slice(None)}):
-        with ConstantWeights(chosen) as softmaxes:
-            results.append(evaluate(instance, values)[0])
-        assert softmaxes.shapes == [(8, 24), (8, 12)]
-    plain, first, some, second, neither = results
-    assert np.array_equal(plain, neither)
-    assert not np.allclose(plain, first, rtol=1e-3)
-    assert np.array_equal(np.flatnonzero((plain != some).any(axis=1)), [1, 4])
-    assert np.array_equal(second[0], [1 / np.float32(3)] * 3 + [0.0] * 9)
-    assert np.array_equal(second[[1, 4]], some[[1, 4]])
-    assert list(large_softmaxes(task, task.public)) == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("expression", "count"),
-    [
-        ("torch.softmax(x, 1)", 0),  # no products
-        ("torch.softmax(self.layer(x), 1)", 1),
-        ("torch.softmax(self.layer(x)[:, :1], 1) + x", 0),  # single weights
-        ("torch.softmax(self.layer(x), 1) + torch.softmax(x[:, :1], 0)", 1),  # one is small
-        ("F.scaled_dot_product_attention(*[self.layer(x).unflatten(1, (2, 1, 8))] * 3)", 0),  # single keys
-        ("F.scaled_dot_product_attention(*[self.layer(x).unflatten(1, (1, 4, 4))] * 3)", 1),
-        ("torch.softmax(self.layer(x.half().float()), 1).half()", 0),
-    ],
-)
-def test_softmaxes_are_tried_where_they_are_a_large_share_beside_products(make_task, expression, count):
-    expression = expression.replace("F.", "nn.functional.")
-    task = make_task(expression, init="self.layer = nn.Linear(columns, 16)")
-    assert len(large_softmaxes(task, task.public)) == count
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_half_precision_is_seen_where_the_largest_sums_are_saturated(make_task, seed):
-    layer = "self.layer = nn.Linear(columns, 128)"
-    task = make_task("torch.logsumexp(torch.sigmoid(self.layer(x)).sum(1), 0)", init=layer)
-    instance, seen = task.instance(task.timing), False
-    for kind in ("mixed", "ordinary"):  # a kernel must be right on both
-        values = make(task, task.timing, kind, SEEDS, f"timed{seed}")
-        halves = tuple(a.astype(np.float16).astype(np.float32) for a in values.values)
-        (shadow,), (native,) = evaluate(instance, halves), evaluate(instance, values.values)
-        (expected,) = values.expected
-        seen |= bool(wrong_elements(shadow, expected).any())
-        assert not wrong_elements(native, expected).any()
-    assert seen
 
 
 def test_spikes_do_not_widen_the_tolerance_of_the_elements_beside_them():

@@ -1,0 +1,136 @@
+"""Value sets of the timing sizes show every large product: none may be computed in half precision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernel_gym.suites import find_task
+from kernel_gym.tasks.rounding import ProductInHalfPrecision
+from kernel_gym.verifier.expected import (
+    expected_from,
+    kinds,
+    wrong_elements,
+)
+from kernel_gym.verifier.half_precision import seeing
+from kernel_gym.verifier.reference import evaluate, rows_are_independent
+from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.value_sets import heavy_products, make
+
+SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
+
+
+def test_half_precision_is_seen_behind_a_sum(make_task):
+    layer = "self.layer = nn.Linear(columns, 128)"
+    task = make_task("torch.sigmoid(self.layer(x)).sum(1, keepdim=True)", init=layer)
+    values = make(task, task.timing, "mixed", SEEDS, "timed")
+    halves = tuple(a.astype(np.float16).astype(np.float32) if np.abs(a).max() < 6e4 else a for a in values.values)
+    instance, (expected,) = task.instance(task.timing), values.expected
+    (shadow,), (native,) = evaluate(instance, halves), evaluate(instance, values.values)
+    assert wrong_elements(shadow.astype(np.float32), expected).mean() > 0.2
+    assert not wrong_elements(native.astype(np.float32), expected).any()
+
+
+@pytest.mark.parametrize("slot", ["one", "two", "three"])
+def test_every_row_counts_in_the_sum_of_exponentials_of_all(slot):
+    """The sums of the rows differ by hundreds for most weights: then one row decides the result."""
+    task = find_task("level2/gemm_sigmoid_sum_log_sum_exp")
+    values = make(task, task.timing, "ordinary", SEEDS, slot)
+    instance, (rows, *parameters) = task.instance(task.timing), values.values
+    assert values.shown == 1.0
+    for first in range(0, len(rows), 256):
+        left_out = rows.copy()
+        left_out[first : first + 256] = rows[(first + 256) % len(rows)]
+        assert wrong_elements(evaluate(instance, (left_out, *parameters))[0], values.expected[0]).any()
+
+
+def test_products_that_are_added_one_after_another_are_precise_enough():
+    task = find_task("level1/matmul_with_large_k_dimension")
+    values = make(task, task.timing, "mixed", Seeds(b"large sums", "task", "kernel"), "timed0")
+    (expected,), (a, b) = values.expected, values.values
+    quiet = np.flatnonzero(np.ravel(expected.base) < 0.25)[:16]
+    products = a[quiet][:, :, None] * b[None, :, :16]
+    one_by_one = np.cumsum(products, axis=1, dtype=np.float32)[:, -1]
+    part = replace(
+        expected, truth=expected.truth[quiet, :16], counts=expected.counts[quiet, :16], base=expected.base[quiet],
+        noise=expected.noise[quiet], scale=expected.scale[quiet],
+    )  # fmt: skip
+    assert not wrong_elements(one_by_one, part).any()
+    assert values.shown == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "slot"),
+    [
+        ("attention/mobilevit_attention", 0),
+        ("attention/da_module", 2),
+        ("level2/gemm_subtract_global_avg_pool_log_sum_exp_gelu_residual_add", 1),
+        ("level2/conv2d_tanh_scaling_bias_add_max", ""),
+    ],
+)
+def test_no_product_may_be_in_half_precision(name, slot):
+    """Beside a loud shortcut, before damped steps, or in one kind of rows alone."""
+    task = find_task(name)
+    instance = task.instance(task.timing)
+    kinds_of_values = ("mixed",) if rows_are_independent(task) else ("mixed", "ordinary")
+    sets = [make(task, task.timing, kind, SEEDS, f"timed{slot}") for kind in kinds_of_values]
+    natives = [evaluate(instance, values.values, widen=False)[0] for values in sets]
+    for values, native in zip(sets, natives, strict=True):
+        assert not wrong_elements(native, values.expected[0]).any()
+    for position in heavy_products(task, task.timing):
+        wrong = []
+        for values in sets:
+            with ProductInHalfPrecision(position):
+                (shadow,) = evaluate(instance, values.values, widen=False)
+            (expected,) = values.expected
+            by_row = wrong_elements(shadow, expected).reshape(np.size(expected.scale), -1).any(axis=1)
+            wrong.append([by_row[rows].any() for rows in kinds(expected, by_row.size) if rows.sum() > 1])
+        assert any(map(any, wrong)) if len(sets) > 1 else all(wrong[0])
+
+
+def test_a_tolerance_is_as_fine_as_a_product_in_half_precision_asks_for_and_as_noise_allows():
+    rng = np.random.default_rng(0)
+    product, shortcut = rng.standard_normal((64, 256)), 100 * rng.standard_normal((64, 256))
+    truth = product + shortcut
+    native, shadow = truth.astype(np.float32), (product.astype(np.float16) + shortcut).astype(np.float32)
+    expected = expected_from(truth, native, "float32")
+    (finer,) = seeing((expected,), (shadow,), 1024)
+    assert not wrong_elements(shadow, expected).any()
+    assert finer.base == 5e-6
+    assert not wrong_elements(native, finer).any()
+    shadow = (4 * (product.astype(np.float16) - product) + truth).astype(np.float32)
+    assert not wrong_elements(shadow, expected).any()
+    assert wrong_elements(shadow, seeing((expected,), (shadow,), 1024)[0]).mean() > 1e-4
+    assert seeing((replace(expected, noise=6e-6),), (shadow,), 1024)[0].base == expected.base
+    assert seeing((replace(expected, base=2e-3),), (shadow,), 1024)[0].base == 2e-3  # a type of 16 bits
+
+
+def test_one_product_at_a_time_is_rounded_and_their_work_is_counted(make_task):
+    init = "self.first = nn.Linear(columns, 24); self.second = nn.Conv1d(1, 2, 3)"
+    task = make_task("self.second(self.first(x)[:, None])", init=init)
+    instance = task.instance(task.public)
+    values = make(task, task.public, "normal", SEEDS, "s").values
+    results = []
+    for position in (None, 0, 1, 2):
+        with ProductInHalfPrecision(position) as products:
+            results.append(evaluate(instance, values)[0])
+        assert products.work == [8 * 40 * 24, 8 * 2 * 22 * 3]
+    plain, first, second, neither = results
+    assert np.array_equal(plain, neither)
+    assert all(1e-5 < np.abs(other - plain).max() < 1e-2 for other in (first, second))
+    assert heavy_products(task, task.public) == (0, 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_half_precision_is_seen_where_the_largest_sums_are_saturated(make_task, seed):
+    layer = "self.layer = nn.Linear(columns, 128)"
+    task = make_task("torch.logsumexp(torch.sigmoid(self.layer(x)).sum(1), 0)", init=layer)
+    instance, seen = task.instance(task.timing), False
+    for kind in ("mixed", "ordinary"):  # a kernel must be right on both
+        values = make(task, task.timing, kind, SEEDS, f"timed{seed}")
+        halves = tuple(a.astype(np.float16).astype(np.float32) for a in values.values)
+        (shadow,), (native,) = evaluate(instance, halves), evaluate(instance, values.values)
+        (expected,) = values.expected
+        seen |= bool(wrong_elements(shadow, expected).any())
+        assert not wrong_elements(native, expected).any()
+    assert seen
