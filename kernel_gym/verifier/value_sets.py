@@ -70,9 +70,10 @@ INPUTS_PER_OUTPUT = 64
 #: Products with at least this share of the work of all are tried in half precision one at a time, which takes a run of
 #: the reference for each.
 HEAVY = 1 / 16
-#: Likewise softmaxes with at least this share of the weights of all are tried with constant weights, where there are
-#: products; and so many more sets are drawn at most for one that shows each of them.
-LARGE_SOFTMAX, SHOWING_DRAWS = 1 / 8, 4
+#: Softmaxes with at least this share of all weights are tried with constant weights, in tasks that have products.
+LARGE_SOFTMAX = 1 / 8
+#: Most sets that are drawn again because a large softmax does not show.
+SHOWING_DRAWS = 4
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.

@@ -25,6 +25,7 @@ _NAMED = frozenset(
     | {"optional_type_parameter_declaration"}
 )
 _TYPES = (_NAMED - {"enumerator"}) | {"type_definition", "type_parameter_declaration"}
+_OBJECTS = _DECLARATIONS - _TYPES
 #: Nodes whose place is asked for, and those that make one.
 _PLACED = frozenset({"declaration", "field_declaration", "function_definition", "expression_statement"})
 _AROUND = frozenset(
@@ -205,12 +206,13 @@ def declares_objects(node: Node, values: frozenset[str]) -> bool:
 
 
 def _is_value(parameter: Node, values: frozenset[str]) -> bool:
-    """Return whether what looks like a parameter's type is a value of the file, or a call without arguments."""
+    """Return whether what looks like a parameter's type is a value of the file, a call, or named like a constant."""
     kind, declarator = parameter.child_by_field_name("type"), parameter.child_by_field_name("declarator")
     if kind is None or kind.type not in ("type_identifier", "qualified_identifier"):
         return False
     is_call = declarator is not None and declarator.type == "abstract_function_declarator"
-    return is_call or text(kind).rpartition("::")[2].strip() in values
+    name = text(kind).rpartition("::")[2].strip()
+    return is_call or name in values or name.isupper()
 
 
 def defined_functions(root: Node) -> frozenset[str]:
@@ -248,7 +250,7 @@ def declared_values(root: Node) -> frozenset[str]:
     """Return the names that the file declares as variables, members, parameters, constants or functions."""
     values = set[str]()
     for node in walk(root):
-        if node.type in _DECLARATIONS - _TYPES:
+        if node.type in _OBJECTS:
             values.update(name_of(declarator).rpartition("::")[2] for declarator in declarators(node))
         elif node.type == "enumerator":
             values.add(text(node.child_by_field_name("name")))
@@ -282,8 +284,11 @@ def misread(statement: Node, place: Place, types: frozenset[str]) -> Misread | N
     if node is None or not around or around[-1].type != "call_expression":
         return None
     is_call = len(around) > 1 and around[-2].type == "call_expression"
-    is_type = node.type == "primitive_type" or text(node).partition("<")[0].rpartition("::")[2].strip() in types
-    if (place.in_block and not (node.type == "primitive_type" and is_call)) or not (is_type or len(around) > 1):
+    is_number = node.type == "primitive_type"
+    if place.in_block and not (is_number and is_call):
+        return None
+    is_type = is_number or text(node).partition("<")[0].rpartition("::")[2].strip() in types
+    if not (is_type or len(around) > 1):
         return None
     named = around[-1].child_by_field_name("arguments")
     declarator = named.named_children[0] if named is not None and named.named_children else node

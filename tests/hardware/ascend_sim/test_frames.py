@@ -303,7 +303,7 @@ IN_A_LOOP = f"""(insn 23 21 24 2 (set (reg:DI 39 r11)
 {LOWERED}"""
 PUSHED = """(insn/f 21 20 22 2 (set (mem:DI (pre_dec:DI (reg/f:DI 31 sp)) [0  S8 A8])
         (reg:DI 0 ax)) "kernel.cpp":3 80 {*pushdi2_rex64} (nil))"""
-#: As g++ writes it for aarch64 where a place is more than 32 KB away, and the same with a call in between.
+#: As g++ writes it for aarch64 where a place is more than 32 KB away.
 COMPUTED = """(insn 23 22 24 2 (set (reg:DI 0 x0 [95])
         (plus:DI (reg/f:DI 31 sp)
             (const_int 32768 [0x8000]))) "kernel.cpp":3 124 {*adddi3_aarch64} (nil))
@@ -328,6 +328,7 @@ IN_PART = f"""{COMPUTED}
             (const_int 16 [0x10])
             (const_int 16 [0x10]))
         (const_int 1024 [0x400])) "kernel.cpp":3 55 {{insv_immdi}} (nil))"""
+#: The same with a call in between.
 CALLED = f"""{COMPUTED}
 (call_insn 25 24 2 2 (call (mem:DI (symbol_ref:DI ("_Z3Setv")))) "kernel.cpp":3 46 {{*call_insn}} (nil))"""
 LOADED = f"""{COMPUTED}
