@@ -67,9 +67,9 @@ class _Rows:
 def seeing(expected: tuple[Expected, ...], shadows: tuple[Array, ...], depth: int) -> tuple[Expected, ...]:
     """Return expected outputs with tolerances that a shadow does not meet.
 
-    A shadow is a run with one product in half precision, or with constant weights of a softmax. It must be wrong in each
-    kind of rows of one of the outputs. Tolerances are not smaller than what honest kernels
-    need; where that is not enough, they stay as they are.
+    A shadow is a run with one product in half precision, or with constant weights of a softmax. It must be wrong in
+    each kind of rows of one of the outputs. Tolerances are not smaller than what honest kernels need; where that is not
+    enough, they stay as they are.
     """
     by_kind = [_by_kind(output, shadow) for output, shadow in zip(expected, shadows, strict=True)]
     if any(each and all(rows.error > rows.rtol for rows in each) for each in by_kind):
