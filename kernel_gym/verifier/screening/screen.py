@@ -96,6 +96,8 @@ def screen_known_names(source: Source) -> Finding | None:
     scopes = declared - syntax.namespace_aliases(source.tree) - {"std"}
     for place in unknown:
         name, scope = tokens[place].text, _scope(tokens, place)
+        if _is_suffix(tokens, place):
+            continue
         if name not in declared or _is_of_a_compiler(book, name) or (scope and scope not in scopes):
             return book.finding("reserved-name", tokens[place].line, name)
     return None
@@ -105,6 +107,11 @@ def _scope(tokens: Sequence[Token], place: int) -> str:
     """Return the name before the `::` in front of a name; empty if there is none."""
     is_scoped = place > 1 and tokens[place - 1].text == "::" and tokens[place - 2].kind == "name"
     return tokens[place - 2].text if is_scoped else ""
+
+
+def _is_suffix(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a name is the suffix of a literal: the text's own in `operator""_KB`."""
+    return place > 1 and tokens[place - 2].text == "operator" and tokens[place - 1].text == '""'
 
 
 def screen_preprocessed(text: str, language: str = "ascendc") -> Finding | None:
@@ -203,11 +210,12 @@ def _names(book: RuleBook, source: Source) -> Iterator[Finding]:
 
 def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
     """Find uses of the runtime's own namespace; in a macro, any mention counts."""
-    reserved = book.lists["reserved_namespaces"]
-    for before, token, after in zip(source.expanded, source.expanded[1:], source.expanded[2:], strict=False):
-        named = after.text == "::" or before.text in ("namespace", "::")
-        if token.text in reserved and named:
-            yield book.finding("reserved-name", token.line, token.text)
+    reserved, tokens = book.lists["reserved_namespaces"], source.expanded
+    for place in (place for place, token in enumerate(tokens) if token.text in reserved):
+        before = [token.text for token in tokens[max(0, place - 3) : place]]
+        named = before[-1:] in (["namespace"], ["::"]) or (before[:1] == ["namespace"] and before[-1] == "=")
+        if named or [token.text for token in tokens[place + 1 : place + 2]] == ["::"]:
+            yield book.finding("reserved-name", tokens[place].line, tokens[place].text)
     for token in (token for macro in source.macros for token in macro.body if token.text in reserved):
         yield book.finding("reserved-name", token.line, token.text)
 

@@ -9,7 +9,7 @@ template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTe
                                         const BrcbRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Brcb", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_walk walk = asc_detail::strides(params.dstBlkStride, params.dstRepStride);
-    walk.repeat = repeatTimes;
+    walk.repeat = asc_detail::times(repeatTimes);
     asc_brcb(asc::dtype<T>, dst.where(), src.where(), walk, at.line);
 }
 
@@ -49,7 +49,7 @@ template <class T>
 ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                         asc::Repeat repeatTimes, const GatherRepeatParams &params, At at = ASC_HERE) {
     asc_walk walk = asc_detail::strides(params.dstBlkStride, params.dstRepStride);
-    walk.repeat = repeatTimes;
+    walk.repeat = asc_detail::times(repeatTimes);
     asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), 0, 1, walk, at.line);
 }
 

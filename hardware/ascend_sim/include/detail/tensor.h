@@ -21,6 +21,8 @@ ASC_INLINE asc_local first_bytes(const asc_local &from, uint64_t bytes) {
     return {from.addr, static_cast<uint32_t>(least(bytes, from.bytes)), from.space};
 }
 
+namespace classes {
+
 // The value of `x + y` until it is assigned; see operators.h. Kernels call no functions through pointers, so that the
 // operation is part of the type.
 enum class Operator : uint8_t { Add, Sub, Mul, Div, And, Or, LT, GT, LE, GE, EQ, NE };
@@ -28,6 +30,10 @@ template <class Result, class T, Operator operation>
 struct Pending {
     asc_local a, b;
 };
+
+}  // namespace classes
+
+using classes::Operator, classes::Pending;
 
 }  // namespace asc
 

@@ -29,7 +29,9 @@
 #define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
 #define ASC_INLINE inline ASC_UNCOUNTED
 
-namespace asc {
+// Classes that a kernel can get hold of, since functions that it calls take or return them. They are in a namespace without
+// functions: a call with such an argument would find those of its namespace without naming it.
+namespace asc::classes {
 
 // The line of a call. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
 struct At { int32_t line; };
@@ -38,12 +40,16 @@ struct At { int32_t line; };
 // The number of repeats of an instruction. The device has 8 bits for it and drops the others; here all bits are passed
 // on and values that do not fit are rejected.
 struct Repeat {
-    uint16_t times;
+    uint64_t times;
     template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> || std::is_enum_v<Integer>>>
-    ASC_UNCOUNTED constexpr Repeat(Integer n)
-        : times(static_cast<uint64_t>(n) > 65535 ? uint16_t{65535} : static_cast<uint16_t>(n)) {}
-    ASC_UNCOUNTED constexpr operator uint16_t() const { return times; }
+    ASC_UNCOUNTED constexpr Repeat(Integer n) : times(static_cast<uint64_t>(n)) {}
 };
+
+}  // namespace asc::classes
+
+namespace asc {
+
+using classes::At, classes::Repeat;
 
 // Not those of std, which an author could specialise.
 template <class A, class B> constexpr bool same = false;

@@ -53,10 +53,12 @@ ASC_INLINE asc_walk count(int64_t elements) {
     return {{0, 0}, static_cast<uint32_t>(elements), 0, ASC_COUNT, 1, 1, 1, 8, 8, 8};
 }
 
+ASC_INLINE uint16_t times(asc::Repeat repeat) { return static_cast<uint16_t>(asc::least(repeat.times, 65535)); }
+
 // The lowest `n` bits; a mask too large for a repeat is reported by its number.
 ASC_INLINE uint64_t low_bits(uint64_t n) { return ~uint64_t{0} >> (63 & (64 - n)) & -static_cast<uint64_t>(n != 0); }
 
-template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, uint32_t repeat, asc_walk strides) {
+template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, asc::Repeat repeat, asc_walk strides) {
     static_assert(asc::plain<Mask>, "a mask is a number or an array of uint64_t");
     if constexpr (std::is_pointer_v<std::decay_t<Mask>>) {
         const uint64_t *bits = mask;
@@ -68,7 +70,7 @@ template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, uin
         strides.mask[1] = low_bits(asc::least(number, 128) - asc::least(number, 64));
         strides.count = static_cast<uint32_t>(asc::least(number, UINT32_MAX));
     }
-    strides.repeat = static_cast<uint16_t>(asc::least(repeat, 65535));
+    strides.repeat = times(repeat);
     strides.form = set ? ASC_MASK : ASC_MASK_REGISTER;
     return strides;
 }

@@ -123,6 +123,7 @@ private:
     std::string lines_json() const;
 
     static constexpr uint64_t MOST_STEPS = 1u << 22, MOST_COPIED = 1ull << 32;
+    static constexpr uint64_t COPIED_NODE = 512;  // bytes that take as long to copy as a node of a map
 
     const Chip chip_;
     const Costs costs_;

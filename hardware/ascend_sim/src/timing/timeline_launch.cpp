@@ -88,7 +88,7 @@ void Timeline::time_phase() {
     }
     begin_phase();
     const State before = *this;
-    copied_ += lines_.size() * sizeof(LineTime);
+    copied_ += lines_.size() * sizeof(LineTime) + shared_tokens_.size() * COPIED_NODE;
     for (const auto &each : cores_) copied_ += sizeof(Core) + each.second.tokens.size() * sizeof(Moment);
     play_steps(false);
     const Ticks together = launch_.flags ? std::min(launch_.window, event_) : launch_.window;
