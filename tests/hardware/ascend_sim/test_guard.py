@@ -211,6 +211,25 @@ def test_an_array_without_values_holds_no_value_twice(device: AscendSim) -> None
     assert result.status == "ok", result.fault
 
 
+def test_what_an_array_without_values_holds_is_another_secret_for_other_inputs(device: AscendSim) -> None:
+    """What was filled before, also by other cores, could be told from bytes that anybody can compute."""
+    text = source("core", "uint64_t many[64]; const uint64_t *p = many; sum = p[n];").replace("uint64_t *hosts", "int n")
+    text = text.replace("outputs[0].ptr, own)", "outputs[0].ptr, n / 8)").replace("1.0f", "(float)(int32_t)(sum & 65535)")
+    build = device.build(Kernel(text))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+
+    def held(value: float, poison: int) -> float:
+        result = device.run(build, Inputs(signature, (np.full(64, value, np.float32),), poison))
+        assert result.status == "ok", result.fault
+        return float(result.outputs[0][0])
+
+    runs = [(0.0, 165), (1.0, 165), (0.0, 90), (0.0, 165)]
+    found = [held(*each) for each in runs]
+    assert found[0] == found[3]
+    assert len(set(found)) == 3
+
+
 @pytest.mark.parametrize("array", ["int more[];", "int more[0];"])
 def test_an_array_without_an_end_is_a_compile_error(device: AscendSim, array: str) -> None:
     (error,) = device.build(Kernel(source("core", "", f"struct Open {{ int n; {array} }};"))).diagnostics

@@ -117,11 +117,22 @@ static inline void charge(size_t bytes, size_t free = FREE_BYTES) {
     progress.blocks += (bytes - free) / FREE_BYTES;
 }
 
-// Fills a variable without a value. Were its bytes equal, a kernel could take them for zeros that cost nothing.
+// A permutation of numbers (splitmix64).
+static inline uint64_t mixed(uint64_t n) {
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
+    n = (n ^ n >> 27) * 0x94d049bb133111eb;
+    return n ^ n >> 31;
+}
+
+// Fills a variable without a value. A kernel must not know its bytes: it could take them for zeros that cost nothing, and
+// count with how many were filled, also by other cores. Without the keys no byte tells another one.
 static void *leave_anything(void *to, size_t bytes) {
-    static uint32_t state = 1;
-    auto *place = static_cast<uint8_t *>(to);
-    for (size_t i = 0; i < bytes; ++i) place[i] = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+    static uint64_t words = 0;
+    const uint64_t inner = mixed(ring().seed), outer = mixed(~ring().seed);
+    for (size_t at = 0; at < bytes; at += sizeof words) {
+        const uint64_t word = mixed(++words ^ inner) ^ outer;
+        std::memcpy(static_cast<char *>(to) + at, &word, std::min(sizeof word, bytes - at));
+    }
     return to;
 }
 

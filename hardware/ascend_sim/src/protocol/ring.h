@@ -73,6 +73,7 @@ struct Ring {
     CallArguments call;
     uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
     uint32_t cycles[COVERED_BYTES];        // what a basic block that started there costs
+    uint64_t seed;                         // decides what variables without a value hold
     uint32_t num_trusted_words;
     TrustedWord trusted_words[TRUSTED_WORDS];  // in the order of the code
     alignas(64) Record records[SLOTS];
