@@ -213,8 +213,9 @@ def test_an_array_without_values_holds_no_value_twice(device: AscendSim) -> None
 
 def test_what_an_array_without_values_holds_is_another_secret_for_other_inputs(device: AscendSim) -> None:
     """What was filled before, also by other cores, could be told from bytes that anybody can compute."""
-    text = source("core", "uint64_t many[64]; const uint64_t *p = many; sum = p[n];").replace("uint64_t *hosts", "int n")
-    text = text.replace("outputs[0].ptr, own)", "outputs[0].ptr, n / 8)").replace("1.0f", "(float)(int32_t)(sum & 65535)")
+    statement = "uint64_t many[64]; const uint64_t *p = many; sum = p[n];"
+    text = source("core", statement).replace("uint64_t *hosts", "int n").replace("1.0f", "(float)(int)(sum % 65536)")
+    text = text.replace("outputs[0].ptr, own)", "outputs[0].ptr, n / 8)")
     build = device.build(Kernel(text))
     assert build.ok, build.diagnostics
     signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
