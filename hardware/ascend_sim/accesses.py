@@ -14,13 +14,14 @@ from collections import Counter
 
 from kernel_gym.hardware.ascend_sim import gimple
 
-#: A register: the name of a variable, if it holds one, and a number.
-_REGISTER = r"[\w.$]*_\d+(?:\((?:D|ab)\))*"
+#: A register: the name of a variable, if it holds one, and a number. A parameter of a pack is called `p#0`.
+_REGISTER = r"[\w.$#]*_\d+(?:\((?:D|ab)\))*"
 _TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
-#: As in `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]`: such a place need not lie in a variable.
-_PLACE = rf"(?<![\w.$]){_REGISTER}->|\*{_REGISTER}|[)\[]{_REGISTER}(?: \+ -?\d+B)?\]"
-#: The same, and `MEM[(type *)&x + 8B]`.
-_COMPUTED, _ELSEWHERE = re.compile(_PLACE), re.compile(rf"{_PLACE}|\)&")
+#: What `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]` have, and variables, their members, elements
+#: with constant indices, sums and products do not. Whatever is not understood is such a place.
+_ELSEWHERE = re.compile(r"->|\*(?![ )])|\bMEM\b|\[(?!\d+\])")
+#: A constant of the compiler's, and memory of a variable as another type: `*.LC0`, `MEM[(type *)&x + 8B]`.
+_IN_A_VARIABLE = re.compile(r"\*\.LC\d+D\.\d+|MEM(?: <[^<>]*>)? ?\[\([^()]*\)&(?:<retval>|[\w.$#]+)(?: \+ \d+B)?\]")
 #: All that a pointer points to.
 _WHOLE = re.compile(rf"^\*({_REGISTER})$|^MEM.*\)({_REGISTER})\]$")
 #: The calls of the guard: `_1 = &access; _2 = (unsigned long) _1; guard (_2);`.
@@ -32,7 +33,8 @@ _VIRTUAL = re.compile(rf"OBJ_TYPE_REF\([^()]*\([^()]*\){_REGISTER}->\d+B?\)")
 #: What follows a statement, such as `[return slot optimization]`.
 _REMARK = re.compile(r"(?<=;) \[[\w -]*\]$")
 _ASSIGNMENT = re.compile(r" =(?:\{v\})? ")
-_ARGUMENTS = re.compile(r", | \(")
+#: A call: what it calls, whose name may have types in it, and its arguments.
+_CALL = re.compile(rf"(?:\.\w+|.*?D\.\d+|{_REGISTER}|) \((.*)\)")
 #: A register, a number or an address.
 _SCALAR = re.compile(rf"(?:{_REGISTER}|-?\d[\w.+-]*)$|&")
 #: Parts of a number, and what is read as another type.
@@ -58,7 +60,7 @@ def _is_guarded(body: str) -> bool:
                 access in guarded
                 or (is_plain and is_scalar)
                 or (whole and (whole[1] or whole[2]) in pointers)
-                or (is_plain and access.endswith("]") and not _COMPUTED.search(access))
+                or _IN_A_VARIABLE.fullmatch(access)
             ):
                 return False
     return True
@@ -87,14 +89,13 @@ def _guarded(lines: list[str], uses: Counter[str]) -> tuple[set[str], set[str]]:
 
 def _accesses(line: str) -> list[tuple[str, bool]]:
     """Return the accesses of a statement to computed places, each with whether a scalar is read or written."""
-    if not _ELSEWHERE.search(line):
+    if not line.endswith(";") or not _ELSEWHERE.search(line):
         return []
     sides = _ASSIGNMENT.split(line.removesuffix(";"), maxsplit=1)
     if sides[-1].startswith("{CLOBBER"):
         return []
     to, value = sides if len(sides) == 2 else ("", sides[0])
-    is_call = value.endswith(")") and not value.endswith("(D)")
     found = [(to, _SCALAR.match(value) is not None), (value, _SCALAR.match(to) is not None)]
-    if is_call:
-        found[1:] = [(argument, False) for argument in _ARGUMENTS.split(value[:-1])]
+    if call := _CALL.fullmatch(value):
+        found[1:] = [(argument, False) for argument in call[1].split(", ")]
     return [each for each in found if _ELSEWHERE.search(each[0]) and not each[0].startswith("&")]

@@ -14,7 +14,14 @@ from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
 from kernel_gym.hardware.host.ascend_launches import Cores, rewrite
-from kernel_gym.hardware.host.compiler import SOURCE, call_confined, compiler_roots, diagnostics, unexplained
+from kernel_gym.hardware.host.compiler import (
+    MOST_OUTPUT,
+    SOURCE,
+    call_confined,
+    compiler_roots,
+    diagnostics,
+    unexplained,
+)
 from kernel_gym.hardware.host.preprocessed import plain
 
 OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
@@ -36,6 +43,7 @@ _LONG_DOUBLE = re.compile(r"__\w+tf[23]?|__fix\w*tf\w+")
 #: Warnings about arrays of which no index is known to be beyond the end.
 _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
+_TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -80,6 +88,8 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
     if code or not (folder / command[-1]).is_file():
         why = _TOO_MUCH_CODE if _TOO_LARGE in output else unexplained(code, output)
         return diagnostics(output) or (Diagnostic(why),)
+    if len(output.encode()) >= MOST_OUTPUT:
+        return (Diagnostic(_TOO_MANY_WARNINGS),)
     return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
 
 

@@ -102,6 +102,7 @@ _COMPUTING_METHODS = {
     "operator[]": 2,
     "GetPhyAddr": 2,
     "GetSize": 1,
+    "GetLength": 1,
     "SetSize": 2,
     "SetBufferLen": 2,
     "SetAddrWithOffset": 3,

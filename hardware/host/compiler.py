@@ -19,6 +19,8 @@ from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host.runtime import HostPrograms
 
+#: Bytes of a compiler's output that are read.
+MOST_OUTPUT = 1 << 20
 #: The name of the author's file in diagnostics.
 SOURCE = "kernel.cpp"
 SECONDS = 60.0
@@ -77,7 +79,7 @@ def call(command: list[str], folder: Path, environment: Mapping[str, str] = _NOT
         code = process.wait()  # subprocess's own timeout would poll and sleep
         alarm.cancel()
         words.seek(0)
-        return code, words.read(1 << 20).decode(errors="replace")
+        return code, words.read(MOST_OUTPUT).decode(errors="replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

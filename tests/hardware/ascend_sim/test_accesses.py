@@ -42,6 +42,12 @@ UNGUARDED = {
             Padded got = reinterpret_cast<Far &>(here).derived;
             return got.word;
         }""",
+    "a parameter of a pack": """
+        template <class... Places> __aicore__ uint64_t Peek(Places... p) {
+            Padded got = (*(const Derived *)p, ...);
+            return got.word;
+        }
+        __aicore__ uint64_t Go(uint64_t *p) { return Peek(p); }""",
     "an object as a number": "__aicore__ uint64_t Go(Many *p) { return __builtin_bit_cast(uint64_t, p->bits[1]); }",
 }
 

@@ -237,6 +237,25 @@ def test_an_array_without_an_end_is_a_compile_error(device: AscendSim, array: st
     assert error.message.startswith("an array has no size, or size 0")
 
 
+def test_warnings_that_nobody_reads_are_a_compile_error(device: AscendSim) -> None:
+    warned = "".join(f"struct Own{k} {{ struct {{ int n; }}; }};" for k in range(16_000))
+    text = source("core", "", f"{warned} struct Open {{ int n; int more[0]; }};")
+    (error,) = device.build(Kernel(text)).diagnostics
+    assert "thousands of warnings" in error.message
+
+
+def test_accesses_far_up_the_stack_end_at_the_limit_of_basic_blocks(device: AscendSim) -> None:
+    deep = """__aicore__ uint64_t Deep(uint64_t *p, int n) {
+        if (n) return Deep(p, n - 1) + *p;
+        for (int i = 0; i < 20000; ++i) *p = *p + 1;
+        return *p;
+    }"""
+    assert run(device, "core", "sum = Deep(own, 20);", compute=False, outside=deep).status == "ok"
+    result = run(device, "core", "sum = Deep(own, 3000);", compute=False, outside=deep)
+    assert result.fault is not None
+    assert result.fault.rule == "BUDGET"
+
+
 def test_a_kernel_with_more_code_than_dumps_can_describe_is_told_so(
     device: AscendSim, monkeypatch: pytest.MonkeyPatch
 ) -> None:

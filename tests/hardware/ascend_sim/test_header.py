@@ -203,8 +203,8 @@ FOREIGN = {
     COPIED + 'AscendC::printf("%d", c);': "printf takes numbers and texts",
     COPIED + "Gather(f, g, u, 0, c, 1, 8);": "a mask is a number or an array of uint64_t",
     COPIED + "asc_detail::bytes_in(c);": "takes the parameters of DataCopyPad",
-    COPIED + "asc::classes::Launcher<0, nullptr, C> l{1};": "a kernel's arguments are copied as bytes",
-    LAUNCHED + "asc::classes::Launcher<0, nullptr, L> l{1};": "a kernel's arguments are copied as bytes",
+    COPIED + "asc::Launcher<0, nullptr, C> l{1};": "a kernel's arguments are copied as bytes",
+    LAUNCHED + "asc::Launcher<0, nullptr, L> l{1};": "a kernel's arguments are copied as bytes",
 }
 
 

@@ -150,12 +150,8 @@ def test_names_of_bit_fields_are_those_before_a_colon(text: str, fields: str, ot
     assert not set(others) & found
 
 
-def test_what_tensors_compute_with_is_counted_in_the_header(
-    table: dict[str, tuple[int, ...]],
-) -> None:
-    [cast] = [sums for name, sums in table.items() if "GlobalTensorI4half" in name and "ReinterpretCast" in name]
+def test_what_tensors_compute_with_is_counted_in_the_header(table: dict[str, tuple[int, ...]]) -> None:
     [made] = [sums for name, sums in table.items() if "LocalTensorIiEC" in name]
-    assert cast == (0, 1, 0, 0)
     assert made == (0, 1, 0, 0)
 
 
@@ -306,8 +302,8 @@ STATEMENTS = {
     "b.low = x; x = b.low;": 3,
     "x = b.word;": 1,
     "d = f; f = d;": 2 * FLOAT,
-    "GlobalTensor<int> t; t.SetGlobalBuffer(nullptr, x); x = t.ReinterpretCast<half>().GetSize();": 2,
-    "LocalTensor<int> t(TPosition::VECCALC, 0, i); x = t.GetLength();": 2,
+    "GlobalTensor<int> t; t.SetGlobalBuffer(nullptr, x); x = t.ReinterpretCast<half>().GetSize();": 1,
+    "LocalTensor<int> t(TPosition::VECCALC, 0, i); x = t.GetLength();": 3,
     "int many[512]; many[0] = i; x = many[0];": 0,
     "int few[64]; few[0] = i; x = few[0];": 0,
     "f += 1.0f;" * 40 + "x = x / y;" * 40: 40 * FLOAT + 40 * DIVISION,

@@ -10,18 +10,18 @@ template <class T> ASC_INLINE void Brcb(const LocalTensor<T> &dst, const LocalTe
     ASC_TAKES("Brcb", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_walk walk = asc_detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = asc_detail::times(repeatTimes);
-    asc_brcb(asc::dtype<T>, dst.where(), src.where(), walk, at.line);
+    asc_brcb(asc::dtype<T>, dst.asc_where(), src.asc_where(), walk, at.line);
 }
 
 template <class T> ASC_INLINE void CreateVecIndex(const LocalTensor<T> &dst, const T &first, uint32_t calCount,
                                                   At at = ASC_HERE) {
     ASC_TAKES("CreateVecIndex", T, int16_t, half, int32_t, float);
-    asc_index(asc::dtype<T>, dst.where(), asc::bits(first), asc::bits(T(1)), calCount, at.line);
+    asc_index(asc::dtype<T>, dst.asc_where(), asc_bits(first), asc_bits(T(1)), calCount, at.line);
 }
 template <class T> ASC_INLINE void ArithProgression(const LocalTensor<T> &dst, const T first, const T diff,
                                                     int32_t count, At at = ASC_HERE) {
     ASC_TAKES("ArithProgression", T, int16_t, half, int32_t, float);
-    asc_index(asc::dtype<T>, dst.where(), asc::bits(first), asc::bits(diff), static_cast<uint32_t>(count), at.line);
+    asc_index(asc::dtype<T>, dst.asc_where(), asc_bits(first), asc_bits(diff), static_cast<uint32_t>(count), at.line);
 }
 template <class T> ASC_INLINE void Arange(const LocalTensor<T> &dst, const T first, const T diff, int32_t count,
                                           At at = ASC_HERE) {
@@ -33,15 +33,15 @@ template <class T>
 ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                        uint32_t srcBaseAddr, uint32_t count, At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0, asc_detail::count(count),
-               at.line);
+    asc_gather(asc::dtype<T>, dst.asc_where(), src.asc_where(), offsets.asc_where(), srcBaseAddr, 0,
+               asc_detail::count(count), at.line);
 }
 template <class T, class Mask>
 ASC_INLINE void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                        uint32_t srcBaseAddr, const Mask &mask, asc::Repeat repeatTimes, uint16_t dstRepStride,
                        At at = ASC_HERE) {
     ASC_TAKES("Gather", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), srcBaseAddr, 0,
+    asc_gather(asc::dtype<T>, dst.asc_where(), src.asc_where(), offsets.asc_where(), srcBaseAddr, 0,
                asc_detail::masked<true>(mask, repeatTimes, asc_detail::strides(1, dstRepStride)), at.line);
 }
 // Gathers whole blocks of 32 bytes, eight a repeat.
@@ -50,7 +50,7 @@ ASC_INLINE void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
                         asc::Repeat repeatTimes, const GatherRepeatParams &params, At at = ASC_HERE) {
     asc_walk walk = asc_detail::strides(params.dstBlkStride, params.dstRepStride);
     walk.repeat = asc_detail::times(repeatTimes);
-    asc_gather(asc::dtype<T>, dst.where(), src.where(), offsets.where(), 0, 1, walk, at.line);
+    asc_gather(asc::dtype<T>, dst.asc_where(), src.asc_where(), offsets.asc_where(), 0, 1, walk, at.line);
 }
 
 struct GatherMaskParams {
@@ -75,8 +75,8 @@ ASC_INLINE asc_walk gather_strides(const GatherMaskParams &p) {
 template <class T>
 ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, uint8_t src1Pattern, bool reduceMode,
                            uint32_t mask, const GatherMaskParams &params, uint64_t &rsvdCnt, At at = ASC_HERE) {
-    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), asc_local{0, 0, ASC_UB}, src1Pattern, reduceMode, mask,
-                    asc_detail::gather_strides(params), at.line);
+    asc_gather_mask(asc::dtype<T>, dst.asc_where(), src0.asc_where(), asc_local{0, 0, ASC_UB}, src1Pattern, reduceMode,
+                    mask, asc_detail::gather_strides(params), at.line);
     rsvdCnt = asc_gather_mask_count(at.line);
 }
 template <class T, class U>
@@ -85,7 +85,7 @@ ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0
                            At at = ASC_HERE) {
     static_assert(sizeof(T) == sizeof(U) && std::is_unsigned_v<U>,
                   "GatherMask takes its pattern as unsigned integers of the data's width");
-    asc_gather_mask(asc::dtype<T>, dst.where(), src0.where(), src1Pattern.where(), 0, reduceMode, mask,
+    asc_gather_mask(asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1Pattern.asc_where(), 0, reduceMode, mask,
                     asc_detail::gather_strides(params), at.line);
     rsvdCnt = asc_gather_mask_count(at.line);
 }
@@ -93,7 +93,7 @@ ASC_INLINE void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0
 // Transposes 16 x 16 elements of 16 bits.
 template <class T> ASC_INLINE void Transpose(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {
     ASC_TAKES("Transpose", T, int16_t, uint16_t, half);
-    asc_transpose16(asc::dtype<T>, dst.where(), src.where(), at.line);
+    asc_transpose16(asc::dtype<T>, dst.asc_where(), src.asc_where(), at.line);
 }
 
 struct TransDataTo5HDParams {
@@ -131,7 +131,8 @@ template <class T>
 ASC_INLINE void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1,
                        int32_t repeatTimes, At at = ASC_HERE) {
     ASC_TAKES("Sort32", T, half, float);
-    asc_sort32(asc::dtype<T>, dst.where(), src0.where(), src1.where(), static_cast<uint32_t>(repeatTimes), at.line);
+    asc_sort32(asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), static_cast<uint32_t>(repeatTimes),
+               at.line);
 }
 
 }  // namespace AscendC

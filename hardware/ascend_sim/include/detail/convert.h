@@ -24,14 +24,14 @@ template <class D, class S>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint32_t calCount,
                      At at = ASC_HERE) {
     ASC_CASTABLE;
-    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
+    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(round),
              asc_detail::count(calCount), at.line);
 }
 template <class D, class S, bool isSetMask = true>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask,
                      asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
     ASC_CASTABLE;
-    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
+    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(round),
              asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 template <class D, class S, bool isSetMask = true>
@@ -39,7 +39,7 @@ ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const
                      const uint64_t mask[], asc::Repeat repeatTimes, const UnaryRepeatParams &params,
                      At at = ASC_HERE) {
     ASC_CASTABLE;
-    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.where(), src.where(), static_cast<uint32_t>(round),
+    asc_cast(asc::dtype<D>, asc::dtype<S>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(round),
              asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 #undef ASC_CASTABLE
@@ -72,14 +72,14 @@ template <class T, class U>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
                         uint32_t calCount, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T);
-    asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
+    asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0, 0,
                 asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
                         const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T);
-    asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0, 0,
+    asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0, 0,
                 asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 
@@ -88,16 +88,16 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
                          uint32_t calCount, At at = ASC_HERE) {                                                        \
         ASC_COMPARABLE(#name, T);                                                                                      \
-        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
-                    asc::bits(src1Scalar), 1, asc_detail::count(calCount), at.line);                                   \
+        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src0.asc_where(),   \
+                    asc_bits(src1Scalar), 1, asc_detail::count(calCount), at.line);                                    \
     }                                                                                                                  \
     template <class T, class U, bool isSetMask = true, class Mask>                                                     \
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
                          const Mask &mask, asc::Repeat repeatTimes, const UnaryRepeatParams &params,                   \
                          At at = ASC_HERE) {                                                                           \
         ASC_COMPARABLE(#name, T);                                                                                      \
-        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.where(), src0.where(), src0.where(),               \
-                    asc::bits(src1Scalar), 1,                                                                          \
+        asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src0.asc_where(),   \
+                    asc_bits(src1Scalar), 1,                                                                           \
                     asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);           \
     }
 ASC_COMPARE_SCALAR(CompareScalar)
@@ -115,31 +115,33 @@ template <class T, class U>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
                        const LocalTensor<T> &src1, SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(),
-               0, asc_detail::count(calCount), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
+               src1.asc_where(), 0, asc_detail::count(calCount), at.line);
 }
 template <class T, class U>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
                        SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(),
-               asc::bits(src1), asc_detail::count(calCount), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
+               src0.asc_where(), asc_bits(src1), asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
                        const LocalTensor<T> &src1, SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes,
                        const BinaryRepeatParams &params, At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src1.where(),
-               0, asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
+               src1.asc_where(), 0, asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),
+               at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
                        SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
                        At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
-    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.where(), selMask.where(), src0.where(), src0.where(),
-               asc::bits(src1), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
+    asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
+               src0.asc_where(), asc_bits(src1),
+               asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 #undef ASC_SELECTABLE
 

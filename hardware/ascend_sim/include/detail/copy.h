@@ -68,59 +68,61 @@ template <class P> ASC_INLINE asc_burst bytes_out(const P &p) {
 
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint32_t count,
                                             At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), asc_detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0, 0,
-                at.line);
+    asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::whole(asc_bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0,
+                0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
                                             At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), asc_detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, 0, at.line);
+    asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::whole(asc_bytes_for<T>(count)), asc::moved<T>, 0,
+                 at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
                                             At at = ASC_HERE) {
-    asc_copy_local(dst.where(), src.where(), asc_detail::whole(asc::bytes_for<T>(count)), asc::moved<T>, at.line);
+    asc_copy_local(dst.asc_where(), src.asc_where(), asc_detail::whole(asc_bytes_for<T>(count)), asc::moved<T>,
+                   at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                                             const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), asc_detail::blocks(p), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
+    asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::blocks(p), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                                             const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), asc_detail::blocks(p), asc::moved<T>, 0, at.line);
+    asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::blocks(p), asc::moved<T>, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                             const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_local(dst.where(), src.where(), asc_detail::blocks(p), asc::moved<T>, at.line);
+    asc_copy_local(dst.asc_where(), src.asc_where(), asc_detail::blocks(p), asc::moved<T>, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const Nd2NzParams &p,
                                             At at = ASC_HERE) {
     const asc_nd2nz shape{p.ndNum,     p.nValue,        p.dValue,       p.srcNdMatrixStride,
                           p.srcDValue, p.dstNzC0Stride, p.dstNzNStride, p.dstNzMatrixStride};
-    asc_copy_nd2nz(dst.where(), src.where(), shape, asc::dtype<T>, at.line);
+    asc_copy_nd2nz(dst.asc_where(), src.asc_where(), shape, asc::dtype<T>, at.line);
 }
 
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyExtParams &p,
                             const DataCopyPadExtParams<T> &pad, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
-                pad.rightPadding, asc::bits(pad.paddingValue), at.line);
+    asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
+                pad.rightPadding, asc_bits(pad.paddingValue), at.line);
 }
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p,
                             const DataCopyPadParams &pad, At at = ASC_HERE) {
-    asc_copy_in(dst.where(), src.where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
+    asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
                 pad.rightPadding, pad.paddingValue, at.line);
 }
 template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                                                const DataCopyExtParams &p, At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
+    asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
                                                const DataCopyParams &p, At at = ASC_HERE) {
-    asc_copy_out(dst.where(), src.where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
+    asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 
 template <class T> ASC_INLINE void SetPadValue(T value, At at = ASC_HERE) {
-    asc_set_pad_value(asc::dtype<T>, asc::bits(value), at.line);
+    asc_set_pad_value(asc::dtype<T>, asc_bits(value), at.line);
 }
 
 // Until SetAtomicNone, copies out of UB add to the old value, or keep the larger or smaller one.

@@ -96,14 +96,14 @@ struct InitConstValueParams {
 template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                             const LoadData2DParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
-    asc_load_fractals(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose},
-                      asc::moved<T>, at.line);
+    asc_load_fractals(dst.asc_where(), src.asc_where(),
+                      {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>, at.line);
 }
 // Loads from global memory, where fractals have their on-chip layout.
 template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
                                             const LoadData2DParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
-    asc_load_global_fractals(dst.where(), src.where(),
+    asc_load_global_fractals(dst.asc_where(), src.asc_where(),
                              {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>,
                              at.line);
 }
@@ -112,19 +112,19 @@ template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const Loc
                                             const LoadData3DParamsV2<T> &p, At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t);
     if (p.enTranspose || p.enSmallK)
-        asc_misuse(asc::text("the simulator's LoadData3D knows neither enTranspose nor enSmallK"), at.line);
+        asc_misuse(asc_text_of("the simulator's LoadData3D knows neither enTranspose nor enSmallK"), at.line);
     const uint32_t wide = p.filterW + 256u * p.filterSizeW, high = p.filterH + 256u * p.filterSizeH;
     asc_load_image(
-        dst.where(), src.where(),
+        dst.asc_where(), src.asc_where(),
         {p.l1H, p.l1W, p.channelSize, p.kExtension, p.mExtension, p.kStartPt, p.mStartPt, p.strideW, p.strideH, wide,
          high, p.dilationFilterW, p.dilationFilterH, p.padList[0], p.padList[1], p.padList[2], p.padList[3]},
-        asc::bits(p.padValue), asc::dtype<T>, at.line);
+        asc_bits(p.padValue), asc::dtype<T>, at.line);
 }
 template <class T> ASC_INLINE void LoadDataWithTranspose(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                                          const LoadData2dTransposeParams &p, At at = ASC_HERE) {
     ASC_TAKES("LoadDataWithTranspose", T, half, bfloat16_t, float, int8_t, uint8_t);
-    asc_load_transposed(dst.where(), src.where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, 1}, p.dstFracGap,
-                        asc::dtype<T>, at.line);
+    asc_load_transposed(dst.asc_where(), src.asc_where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, 1},
+                        p.dstFracGap, asc::dtype<T>, at.line);
 }
 
 // Fills A1, B1, A2 or B2 with one value.
@@ -132,7 +132,7 @@ template <class T> ASC_INLINE void LoadDataWithTranspose(const LocalTensor<T> &d
     template <class T> ASC_INLINE void name(const LocalTensor<T> &dst, const InitConstValueParams<T> &p,               \
                                             At at = ASC_HERE) {                                                        \
         ASC_TAKES(#name, T, half, bfloat16_t, int16_t, uint16_t, float, int32_t, uint32_t);                            \
-        asc_fill_fractals(dst.where(), p.repeatTimes, p.blockNum, p.dstGap, asc::bits(p.initValue), asc::dtype<T>,     \
+        asc_fill_fractals(dst.asc_where(), p.repeatTimes, p.blockNum, p.dstGap, asc_bits(p.initValue), asc::dtype<T>,  \
                           at.line);                                                                                    \
     }
 ASC_FILL_AS(InitConstValue)
@@ -150,7 +150,7 @@ ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const 
                      const MmadParams &p, At at = ASC_HERE) {
     ASC_TAKES("Mmad", A, half, bfloat16_t, float, int8_t, int4b_t);
     ASC_MULTIPLIES(D, A, B);
-    asc_mmad(dst.where(), fm.where(), filter.where(), {0, 0, ASC_BT}, asc::dtype<D>, asc::dtype<A>,
+    asc_mmad(dst.asc_where(), fm.asc_where(), filter.asc_where(), {0, 0, ASC_BT}, asc::dtype<D>, asc::dtype<A>,
              {p.m, p.n, p.k, p.cmatrixInitVal, 0}, at.line);
 }
 template <class D, class A, class B, class Bias>
@@ -159,7 +159,7 @@ ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const 
     ASC_TAKES("Mmad", A, half, bfloat16_t, float, int8_t, int4b_t);
     ASC_MULTIPLIES(D, A, B);
     static_assert(std::is_same_v<Bias, D>, "Mmad's bias has the type of its result");
-    asc_mmad(dst.where(), fm.where(), filter.where(), bias.where(), asc::dtype<D>, asc::dtype<A>,
+    asc_mmad(dst.asc_where(), fm.asc_where(), filter.asc_where(), bias.asc_where(), asc::dtype<D>, asc::dtype<A>,
              {p.m, p.n, p.k, p.cmatrixInitVal, 1}, at.line);
 }
 #undef ASC_MULTIPLIES
@@ -207,14 +207,14 @@ template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
                         At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+    asc_fixpipe(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
                 asc_detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
                         const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>,
+    asc_fixpipe(dst.asc_where(), src.asc_where(), cbufWorkspace.asc_where(), asc::dtype<D>, asc::dtype<S>,
                 asc_detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
@@ -222,7 +222,7 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, co
                         At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
-    asc_fixpipe_local(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+    asc_fixpipe_local(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
                       asc_detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
@@ -230,7 +230,7 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
                         const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
-    asc_fixpipe_local(dst.where(), src.where(), cbufWorkspace.where(), asc::dtype<D>, asc::dtype<S>,
+    asc_fixpipe_local(dst.asc_where(), src.asc_where(), cbufWorkspace.asc_where(), asc::dtype<D>, asc::dtype<S>,
                       asc_detail::fix_shape(p, true), p.deqScalar, at.line);
 }
 
@@ -238,13 +238,13 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
 template <class D, class S> ASC_INLINE void DataCopy(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
                                                      const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>, asc_detail::fix_shape(p),
-                0, at.line);
+    asc_fixpipe(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+                asc_detail::fix_shape(p), 0, at.line);
 }
 template <class D, class S> ASC_INLINE void DataCopy(const LocalTensor<D> &dst, const LocalTensor<S> &src,
                                                      const DataCopyCO12DstParams &p, At at = ASC_HERE) {
     ASC_FIXES(D, S);
-    asc_fixpipe_local(dst.where(), src.where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
+    asc_fixpipe_local(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
                       asc_detail::fix_shape(p), 0, at.line);
 }
 #undef ASC_FIXES
@@ -260,7 +260,7 @@ template <class T, bool setRelu = false> ASC_INLINE void SetFixPipeConfig(const 
     (void)isUnitFlag;
     static_assert(!setRelu && std::is_same_v<T, uint64_t>,
                   "the simulator's SetFixPipeConfig sets the scales of VDEQF16, VQF322B8_PRE and VREQ8: uint64_t");
-    asc_fix_registers(2, 0, 0, 0, 0, preData.where(), at.line);
+    asc_fix_registers(2, 0, 0, 0, 0, preData.asc_where(), at.line);
 }
 
 }  // namespace AscendC

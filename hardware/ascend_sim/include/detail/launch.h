@@ -4,8 +4,6 @@
 
 namespace asc {
 
-namespace classes {
-
 // The kernel is part of the type, so that it is called by name: calls through pointers are rejected in binaries.
 template <uint32_t kind, auto kernel, class... P>
 struct Launcher {
@@ -23,10 +21,8 @@ struct Launcher {
     }
 };
 
-}  // namespace classes
-
 template <uint32_t kind, auto kernel, class... P>
-ASC_UNCOUNTED classes::Launcher<kind, kernel, P...> launcher_of(void (*)(P...), uint32_t blocks) {
+ASC_UNCOUNTED Launcher<kind, kernel, P...> launcher_of(void (*)(P...), uint32_t blocks) {
     return {blocks};
 }
 

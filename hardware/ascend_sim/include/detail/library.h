@@ -12,7 +12,7 @@ constexpr uint32_t REUSES_SOURCE = 1, SECOND_IS_SCALAR = 2, FIRST_IS_SCALAR = 4;
 template <class T>
 ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<T> &src, const asc_local &tmp,
                         uint32_t flags, uint32_t count, At at, uint64_t scalar = 0) {
-    asc_library(op, asc::dtype<T>, dst.where(), src.where(), nothing, tmp, scalar, flags, count, at.line);
+    asc_library(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), nothing, tmp, scalar, flags, count, at.line);
 }
 }  // namespace asc_detail
 
@@ -22,13 +22,13 @@ ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTenso
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);                       \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, calCount, at);                   \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, src.GetSize(), at);                  \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, src.GetSize(), at);              \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t calCount, At at = ASC_HERE) {  \
@@ -73,7 +73,7 @@ template <class T, uint8_t taylorExpandLevel, bool isReuseSource = false>
 ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
                     uint32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("Exp", T, half, float);
-    asc_detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at);
+    asc_detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, calCount, at);
 }
 
 // Activations: the count comes before their own parameters.
@@ -82,7 +82,7 @@ ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const 
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t dataSize, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), 0, dataSize, at);                                   \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), 0, dataSize, at);                               \
     }                                                                                                                  \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {  \
@@ -104,7 +104,7 @@ ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint
                       At at = ASC_HERE) {
     ASC_TAKES("Swish", T, half, float);
     asc_detail::library(ASC_SWISH, dst, src, asc_detail::left_over(), isReuseSource, dataSize, at,
-                        asc::bits(scalarValue));
+                        asc_bits(scalarValue));
 }
 
 // ClampMax(dst, src[, tmp], limit, count).
@@ -114,13 +114,13 @@ ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint
                          const LocalTensor<uint8_t> &sharedTmpBuffer, const T scalar, uint32_t calCount,               \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_detail::library(op, dst, src, sharedTmpBuffer.where(), isReuseSource, calCount, at, asc::bits(scalar));    \
+        asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, calCount, at, asc_bits(scalar)); \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T scalar, uint32_t calCount,      \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, calCount, at, asc::bits(scalar));    \
+        asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, calCount, at, asc_bits(scalar));     \
     }
 ASC_CLAMP(ClampMax, ASC_CLAMPMAX)
 ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
@@ -132,8 +132,8 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), sharedTmpBuffer.where(), 0,            \
-                    isReuseSource, calCount, at.line);                                                                 \
+        asc_library(op, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(),                            \
+                    sharedTmpBuffer.asc_where(), 0, isReuseSource, calCount, at.line);                                 \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
@@ -144,8 +144,8 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          uint32_t calCount, At at = ASC_HERE) {                                                        \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_library(op, asc::dtype<T>, dst.where(), src0.where(), src1.where(), asc_detail::left_over(), 0,            \
-                    isReuseSource, calCount, at.line);                                                                 \
+        asc_library(op, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), asc_detail::left_over(),   \
+                    0, isReuseSource, calCount, at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
@@ -165,39 +165,40 @@ ASC_LIBRARY2(ReGlu, ASC_REGLU, half, float)
     ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type,                                          \
                           const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {          \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, sharedTmpBuffer.where(), asc::bits(scalar_),  \
-                    isReuseSource | asc_detail::flag, calCount, at.line);                                              \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.asc_where(), src0_, src1_, sharedTmpBuffer.asc_where(),              \
+                    asc_bits(scalar_), isReuseSource | asc_detail::flag, calCount, at.line);                           \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, uint32_t calCount, At at = ASC_HERE) {   \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, asc_detail::left_over(), asc::bits(scalar_),  \
-                    isReuseSource | asc_detail::flag, calCount, at.line);                                              \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.asc_where(), src0_, src1_, asc_detail::left_over(),                  \
+                    asc_bits(scalar_), isReuseSource | asc_detail::flag, calCount, at.line);                           \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, At at = ASC_HERE) {                      \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
-        asc_library(ASC_POWER, asc::dtype<T>, dst.where(), src0_, src1_, asc_detail::left_over(), asc::bits(scalar_),  \
-                    isReuseSource | asc_detail::flag, dst.GetSize(), at.line);                                         \
+        asc_library(ASC_POWER, asc::dtype<T>, dst.asc_where(), src0_, src1_, asc_detail::left_over(),                  \
+                    asc_bits(scalar_), isReuseSource | asc_detail::flag, dst.GetSize(), at.line);                      \
     }
-ASC_POWER_SCALAR(const LocalTensor<T> &src0, const T &exponent, src0.where(), asc_detail::nothing, exponent,
+ASC_POWER_SCALAR(const LocalTensor<T> &src0, const T &exponent, src0.asc_where(), asc_detail::nothing, exponent,
                  SECOND_IS_SCALAR)
-ASC_POWER_SCALAR(const T &base, const LocalTensor<T> &src1, asc_detail::nothing, src1.where(), base, FIRST_IS_SCALAR)
+ASC_POWER_SCALAR(const T &base, const LocalTensor<T> &src1, asc_detail::nothing, src1.asc_where(), base,
+                 FIRST_IS_SCALAR)
 #undef ASC_POWER_SCALAR
 
 template <class T, bool isReuseSource = false>
 ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                        const float &scalarValue, At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
-    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), asc_detail::left_over(),
-                asc::bits(scalarValue), isReuseSource, src0.GetSize(), at.line);
+    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), asc_detail::left_over(),
+                asc_bits(scalarValue), isReuseSource, src0.GetSize(), at.line);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
                        const float &scalarValue, uint32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
-    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.where(), src0.where(), src1.where(), asc_detail::left_over(),
-                asc::bits(scalarValue), isReuseSource, calCount, at.line);
+    asc_library(ASC_SWIGLU, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), asc_detail::left_over(),
+                asc_bits(scalarValue), isReuseSource, calCount, at.line);
 }
 
 }  // namespace AscendC

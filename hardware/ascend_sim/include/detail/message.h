@@ -2,41 +2,37 @@
 #pragma once
 #include "tensor.h"
 
-namespace asc {
-
-template <class T> ASC_INLINE T printable(T value) {
-    static_assert(plain<T>, "printf takes numbers and texts");
+template <class T> ASC_INLINE T asc_printable(T value) {
+    static_assert(asc::plain<T>, "printf takes numbers and texts");
     return value;
 }
-ASC_INLINE double printable(float value) { return value; }
-ASC_INLINE double printable(half value) { return static_cast<float>(value); }
-ASC_INLINE double printable(bfloat16_t value) { return static_cast<float>(value); }
+ASC_INLINE double asc_printable(float value) { return value; }
+ASC_INLINE double asc_printable(half value) { return static_cast<float>(value); }
+ASC_INLINE double asc_printable(bfloat16_t value) { return static_cast<float>(value); }
 
-ASC_UNCOUNTED inline asc_text text(const char *from) {
+ASC_UNCOUNTED inline asc_text asc_text_of(const char *from) {
     asc_text out{};
     for (uint32_t i = 0; i + 1 < sizeof out.bytes && from[i]; ++i) out.bytes[i] = from[i];
     return out;
 }
 
-}  // namespace asc
-
 namespace AscendC {
 
 template <class... Args> ASC_INLINE void printf(const char *format, Args... args) {
-    asc_printf(0, format, asc::printable(args)...);
+    asc_printf(0, format, asc_printable(args)...);
 }
 template <class... Args> ASC_INLINE void PRINTF(const char *format, Args... args) {
-    asc_printf(0, format, asc::printable(args)...);
+    asc_printf(0, format, asc_printable(args)...);
 }
 
 template <class T> ASC_INLINE void DumpTensor(const LocalTensor<T> &tensor, uint32_t description, uint32_t count,
                                               At at = ASC_HERE) {
-    asc_dump(asc::dtype<T>, tensor.where(), description, count, at.line);
+    asc_dump(asc::dtype<T>, tensor.asc_where(), description, count, at.line);
 }
-ASC_INLINE void Trap(At at = ASC_HERE) { asc_assert_failed(asc::text("Trap"), at.line); }
+ASC_INLINE void Trap(At at = ASC_HERE) { asc_assert_failed(asc_text_of("Trap"), at.line); }
 
 namespace detail {
-ASC_INLINE void assert_failed(const char *condition, int32_t line) { asc_assert_failed(asc::text(condition), line); }
+ASC_INLINE void assert_failed(const char *condition, int32_t line) { asc_assert_failed(asc_text_of(condition), line); }
 }  // namespace detail
 
 }  // namespace AscendC

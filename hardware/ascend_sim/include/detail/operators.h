@@ -8,7 +8,7 @@ namespace AscendC {
 #define ASC_OPERATOR(symbol, result, name)                                                                             \
     template <class T> ASC_INLINE asc::Pending<result, T, asc::Operator::name> operator symbol(                        \
         const LocalTensor<T> &a, const LocalTensor<T> &b) {                                                            \
-        return {a.where(), b.where()};                                                                                 \
+        return {a.asc_where(), b.asc_where()};                                                                         \
     }
 ASC_OPERATOR(+, T, Add)
 ASC_OPERATOR(-, T, Sub)

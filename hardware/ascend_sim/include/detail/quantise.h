@@ -7,19 +7,19 @@ namespace AscendC {
 
 namespace asc_detail {
 // Packs two numbers into one argument.
-ASC_INLINE uint64_t both(float low, float high) { return asc::bits(low) | asc::bits(high) << 32; }
+ASC_INLINE uint64_t both(float low, float high) { return asc_bits(low) | asc_bits(high) << 32; }
 
 template <class T>
 ASC_INLINE void quantise(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const asc_local &scales,
                          const asc_local &offsets, float scale, float offset, const asc_local &tmp, uint32_t columns,
                          uint32_t count, At at) {
     ASC_TAKES("AscendQuant", T, half, float);
-    Tile tile(dst.where(), src.where(), tmp);
+    Tile tile(dst.asc_where(), src.asc_where(), tmp);
     tile.src1 = scales;
     tile.src2 = offsets;
     const uint32_t rows = columns ? count / columns : 0;
     if (rows * columns != count)
-        asc_misuse(asc::text("AscendQuant: calCount is no multiple of the number of scales"), at.line);
+        asc_misuse(asc_text_of("AscendQuant: calCount is no multiple of the number of scales"), at.line);
     asc_detail::run_tile<T>(ASC_QUANT, tile, {rows, columns, rows, columns, 1, 0}, both(scale, offset), at);
 }
 }  // namespace asc_detail
@@ -29,7 +29,7 @@ template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const float scale, const float offset,
                             const uint32_t calCount, At at = ASC_HERE) {
-    asc_detail::quantise(dst, src, asc_detail::nothing, asc_detail::nothing, scale, offset, sharedTmpBuffer.where(),
+    asc_detail::quantise(dst, src, asc_detail::nothing, asc_detail::nothing, scale, offset, sharedTmpBuffer.asc_where(),
                          calCount, calCount, at);
 }
 template <class T, bool isReuseSource = false>
@@ -56,15 +56,15 @@ ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T>
                             const LocalTensor<T> &offsetTensor, const uint32_t scaleCount, const uint32_t offsetCount,
                             const uint32_t calCount, At at = ASC_HERE) {
     (void)offsetCount;
-    asc_detail::quantise(dst, src, scaleTensor.where(), offsetTensor.where(), 0, 0, sharedTmpBuffer.where(), scaleCount,
-                         calCount, at);
+    asc_detail::quantise(dst, src, scaleTensor.asc_where(), offsetTensor.asc_where(), 0, 0, sharedTmpBuffer.asc_where(),
+                         scaleCount, calCount, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const LocalTensor<T> &scaleTensor,
                             const T offset, const uint32_t scaleCount, const uint32_t calCount, At at = ASC_HERE) {
-    asc_detail::quantise(dst, src, scaleTensor.where(), asc_detail::nothing, 0, static_cast<float>(offset),
-                         sharedTmpBuffer.where(), scaleCount, calCount, at);
+    asc_detail::quantise(dst, src, scaleTensor.asc_where(), asc_detail::nothing, 0, static_cast<float>(offset),
+                         sharedTmpBuffer.asc_where(), scaleCount, calCount, at);
 }
 
 struct DequantParams { uint32_t m = 0, n = 0, calCount = 0; };
@@ -76,7 +76,7 @@ ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t>
     ASC_TAKES("AscendDequant", D, half, bfloat16_t, float);
     static_assert(asc::one_of<S, uint64_t, float, bfloat16_t>,
                   "AscendDequant takes its scale as uint64_t, float or bfloat16_t");
-    Tile tile(dst.where(), src.where(), tmp);
+    Tile tile(dst.asc_where(), src.asc_where(), tmp);
     tile.src1 = scales;
     asc_detail::run_tile<D>(ASC_DEQUANT, tile, {p.m, p.n, p.m, p.calCount, asc::dtype<S>, 0}, both(scale, 0), at);
 }
@@ -87,18 +87,18 @@ template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
                               const LocalTensor<S> &deqScale, const LocalTensor<uint8_t> &sharedTmpBuffer,
                               DequantParams params, At at = ASC_HERE) {
-    asc_detail::dequantise<D, S>(dst, src, deqScale.where(), 0, sharedTmpBuffer.where(), params, at);
+    asc_detail::dequantise<D, S>(dst, src, deqScale.asc_where(), 0, sharedTmpBuffer.asc_where(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
                               const LocalTensor<S> &deqScale, DequantParams params, At at = ASC_HERE) {
-    asc_detail::dequantise<D, S>(dst, src, deqScale.where(), 0, asc_detail::left_over(), params, at);
+    asc_detail::dequantise<D, S>(dst, src, deqScale.asc_where(), 0, asc_detail::left_over(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const S deqScale,
                               const LocalTensor<uint8_t> &sharedTmpBuffer, DequantParams params, At at = ASC_HERE) {
-    asc_detail::dequantise<D, S>(dst, src, asc_detail::nothing, static_cast<float>(deqScale), sharedTmpBuffer.where(),
-                                 params, at);
+    asc_detail::dequantise<D, S>(dst, src, asc_detail::nothing, static_cast<float>(deqScale),
+                                 sharedTmpBuffer.asc_where(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const S deqScale,
@@ -116,7 +116,7 @@ ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &sr
                              At at) {
     ASC_TAKES("AscendAntiQuant", D, half, bfloat16_t);
     static_assert(asc::one_of<S, int8_t, int4b_t>, "AscendAntiQuant takes int8_t or int4b_t");
-    Tile tile(dst.where(), src.where(), tmp);
+    Tile tile(dst.asc_where(), src.asc_where(), tmp);
     tile.src1 = offsets;
     tile.src2 = scales;
     const uint32_t n = k ? src.GetSize() / k : 0, rows = transposed ? n : k, columns = transposed ? k : n;
@@ -131,8 +131,8 @@ ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> 
                                 const LocalTensor<D> &scale, const LocalTensor<uint8_t> &sharedTmpBuffer,
                                 const uint32_t k, const AntiQuantShapeInfo &shapeInfo = {}, At at = ASC_HERE) {
     (void)shapeInfo;
-    asc_detail::antiquantise<S, D, isTranspose>(dst, src, offset.where(), scale.where(), 0, 0, sharedTmpBuffer.where(),
-                                                k, at);
+    asc_detail::antiquantise<S, D, isTranspose>(dst, src, offset.asc_where(), scale.asc_where(), 0, 0,
+                                                sharedTmpBuffer.asc_where(), k, at);
 }
 template <class S, class D, bool isTranspose>
 ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> &src, const D offset, const D scale,
@@ -141,7 +141,7 @@ ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> 
     (void)shapeInfo;
     asc_detail::antiquantise<S, D, isTranspose>(dst, src, asc_detail::nothing, asc_detail::nothing,
                                                 static_cast<float>(offset), static_cast<float>(scale),
-                                                sharedTmpBuffer.where(), k, at);
+                                                sharedTmpBuffer.asc_where(), k, at);
 }
 
 }  // namespace AscendC

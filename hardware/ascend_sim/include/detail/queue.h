@@ -51,7 +51,7 @@ public:
         tensor = LocalTensor<T>(asc_queue_alloc(id_, at.line));
     }
     template <class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor, At at = ASC_HERE) {
-        asc_queue_enqueue(id_, tensor.where(), at.line);
+        asc_queue_enqueue(id_, tensor.asc_where(), at.line);
         return true;
     }
     // Enqueues between other positions than the queue's own; these determine the pipes that wait.
@@ -59,7 +59,7 @@ public:
                                                                            At at = ASC_HERE) {
         static_assert(asc_detail::in_ub_or_gm(from) && asc_detail::in_ub_or_gm(to),
                       "EnQue<from, to> takes positions in UB or GM");
-        asc_queue_enqueue_as(id_, tensor.where(), static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line);
+        asc_queue_enqueue_as(id_, tensor.asc_where(), static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line);
         return true;
     }
     template <class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
@@ -77,7 +77,7 @@ public:
             asc_queue_dequeue_as(id_, static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line));
     }
     template <class T> ASC_INLINE void FreeTensor(LocalTensor<T> &tensor, At at = ASC_HERE) {
-        asc_queue_free(id_, tensor.where(), at.line);
+        asc_queue_free(id_, tensor.asc_where(), at.line);
     }
     ASC_INLINE bool HasTensorInQue() { return asc_queue_length(id_) != 0; }
     ASC_INLINE int32_t GetTensorCountInQue() { return static_cast<int32_t>(asc_queue_length(id_)); }
@@ -108,10 +108,10 @@ public:
     TBuf() = default;
     template <class T> ASC_INLINE LocalTensor<T> Get() { return LocalTensor<T>(where_); }
     template <class T> ASC_INLINE LocalTensor<T> Get(uint32_t elements) {
-        return LocalTensor<T>(asc::first_bytes(where_, asc::bytes_for<T>(elements)));
+        return LocalTensor<T>(asc_first_bytes(where_, asc_bytes_for<T>(elements)));
     }
     template <class T> ASC_INLINE LocalTensor<T> GetWithOffset(uint32_t elements, uint32_t byte_offset) {
-        return LocalTensor<T>(asc::first_bytes(asc::shifted(where_, byte_offset), asc::bytes_for<T>(elements)));
+        return LocalTensor<T>(asc_first_bytes(asc_shifted(where_, byte_offset), asc_bytes_for<T>(elements)));
     }
     // As Get: a TBuf has one buffer, and nothing waits for it.
     template <class T> ASC_INLINE LocalTensor<T> AllocTensor() { return Get<T>(); }
@@ -156,20 +156,20 @@ public:
     template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
         static_assert(T::isTQue, "TBufPool::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
         asc_queue_init_in(asc_detail::queue_id(que), rest_, num, len, at.line);
-        take(uint64_t{num} * aligned(len));
+        asc_take(uint64_t{num} * asc_aligned(len));
         return true;
     }
     template <TPosition own> ASC_INLINE bool InitBuffer(TBuf<own> &buf, uint32_t len, At at = ASC_HERE) {
         asc_init_buffer_in(rest_, len, at.line);
-        buf.place({rest_.addr, aligned(len), rest_.space});
-        take(aligned(len));
+        buf.place({rest_.addr, asc_aligned(len), rest_.space});
+        asc_take(asc_aligned(len));
         return true;
     }
     template <TPosition own, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<own, ids> &pool, uint32_t len,
                                                                        At at = ASC_HERE) {
         asc_init_buffer_in(rest_, len, at.line);
-        pool.place({rest_.addr, aligned(len), rest_.space});
-        take(aligned(len));
+        pool.place({rest_.addr, asc_aligned(len), rest_.space});
+        asc_take(asc_aligned(len));
         return true;
     }
     // Uses the bytes of `shared`, from its start.
@@ -177,7 +177,7 @@ public:
     ASC_INLINE bool InitBufPool(TBufPool<own, ids> &pool, uint32_t len, TBufPool<other, other_ids> &shared,
                                 At at = ASC_HERE) {
         asc_init_buffer_in(shared.whole(), len, at.line);
-        pool.place({shared.whole().addr, aligned(len), shared.whole().space});
+        pool.place({shared.whole().addr, asc_aligned(len), shared.whole().space});
         return true;
     }
     ASC_INLINE void Reset(At at = ASC_HERE) {
@@ -188,8 +188,8 @@ public:
     ASC_INLINE const asc_local &whole() const { return whole_; }
 
 private:
-    static ASC_INLINE constexpr uint32_t aligned(uint32_t bytes) { return (bytes + 31) / 32 * 32; }
-    ASC_INLINE void take(uint64_t bytes) { rest_ = asc::shifted(rest_, bytes); }
+    static ASC_INLINE constexpr uint32_t asc_aligned(uint32_t bytes) { return (bytes + 31) / 32 * 32; }
+    ASC_INLINE void asc_take(uint64_t bytes) { rest_ = asc_shifted(rest_, bytes); }
 
     asc_local whole_{0, 0, ASC_UB}, rest_{0, 0, ASC_UB};
 };
@@ -257,7 +257,7 @@ public:
     }
     template <TPosition position, class T> ASC_INLINE LocalTensor<T> Alloc(uint32_t elements, At at = ASC_HERE) {
         const LocalTensor<T> tensor(position, next_, elements, at);
-        next_ += (static_cast<uint32_t>(asc::bytes_for<T>(elements)) + 31) / 32 * 32;
+        next_ += (static_cast<uint32_t>(asc_bytes_for<T>(elements)) + 31) / 32 * 32;
         return tensor;
     }
     ASC_INLINE uint32_t GetCurAddr() const { return next_; }

@@ -10,15 +10,15 @@ namespace AscendC {
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,             \
                          int32_t count, bool calIndex = false, At at = ASC_HERE) {                                     \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_reduce(op, asc::dtype<T>, dst.where(), src.where(), work.where(), calIndex, 8, asc_detail::count(count),   \
-                   at.line);                                                                                           \
+        asc_reduce(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), calIndex, 8,                 \
+                   asc_detail::count(count), at.line);                                                                 \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,             \
                          int32_t mask, int32_t repeatTimes, int32_t srcRepStride, bool calIndex = false,               \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_reduce(op, asc::dtype<T>, dst.where(), src.where(), work.where(), calIndex,                                \
+        asc_reduce(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), calIndex,                    \
                    static_cast<uint32_t>(srcRepStride),                                                                \
                    asc_detail::masked<isSetMask>(static_cast<uint64_t>(mask), static_cast<uint32_t>(repeatTimes),      \
                                                  asc_detail::strides(1, 8, 1, static_cast<uint16_t>(srcRepStride))),   \
@@ -29,7 +29,7 @@ namespace AscendC {
                          const uint64_t mask[], int32_t repeatTimes, int32_t srcRepStride, bool calIndex = false,      \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_reduce(op, asc::dtype<T>, dst.where(), src.where(), work.where(), calIndex,                                \
+        asc_reduce(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), calIndex,                    \
                    static_cast<uint32_t>(srcRepStride),                                                                \
                    asc_detail::masked<isSetMask>(mask, static_cast<uint32_t>(repeatTimes),                             \
                                                  asc_detail::strides(1, 8, 1, static_cast<uint16_t>(srcRepStride))),   \
@@ -43,14 +43,14 @@ template <class T, bool isSetMask = true>
 ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,
                           int32_t count, At at = ASC_HERE) {
     ASC_TAKES("ReduceSum", T, half, float);
-    asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.where(), src.where(), work.where(), 0, 8, asc_detail::count(count),
-               at.line);
+    asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), 0, 8,
+               asc_detail::count(count), at.line);
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,
                           int32_t mask, int32_t repeatTimes, int32_t srcRepStride, At at = ASC_HERE) {
     ASC_TAKES("ReduceSum", T, half, float);
-    asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.where(), src.where(), work.where(), 0,
+    asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), 0,
                static_cast<uint32_t>(srcRepStride),
                asc_detail::masked<isSetMask>(static_cast<uint64_t>(mask), static_cast<uint32_t>(repeatTimes),
                                              asc_detail::strides(1, 8, 1, static_cast<uint16_t>(srcRepStride))),
@@ -60,7 +60,7 @@ template <class T, bool isSetMask = true>
 ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,
                           const uint64_t mask[], int32_t repeatTimes, int32_t srcRepStride, At at = ASC_HERE) {
     ASC_TAKES("ReduceSum", T, half, float);
-    asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.where(), src.where(), work.where(), 0,
+    asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), 0,
                static_cast<uint32_t>(srcRepStride),
                asc_detail::masked<isSetMask>(mask, static_cast<uint32_t>(repeatTimes),
                                              asc_detail::strides(1, 8, 1, static_cast<uint16_t>(srcRepStride))),
@@ -75,11 +75,11 @@ ASC_INLINE void reduce_parts(uint32_t op, uint32_t unit, const LocalTensor<T> &d
     const asc_walk steps = asc_detail::strides(1, static_cast<uint16_t>(dst_repeat), static_cast<uint16_t>(src_block),
                                                static_cast<uint16_t>(src_repeat));
     if constexpr (std::is_integral_v<Mask>)
-        asc_reduce_parts(op, unit, asc::dtype<T>, dst.where(), src.where(), static_cast<uint32_t>(order),
+        asc_reduce_parts(op, unit, asc::dtype<T>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(order),
                          asc_detail::masked<set>(static_cast<uint64_t>(mask), static_cast<uint32_t>(repeat), steps),
                          at.line);
     else
-        asc_reduce_parts(op, unit, asc::dtype<T>, dst.where(), src.where(), static_cast<uint32_t>(order),
+        asc_reduce_parts(op, unit, asc::dtype<T>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(order),
                          asc_detail::masked<set>(mask, static_cast<uint32_t>(repeat), steps), at.line);
 }
 }  // namespace asc_detail

@@ -15,9 +15,9 @@ ASC_INLINE void SimpleSoftMax(const LocalTensor<T> &dst, const LocalTensor<U> &i
                               const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SimpleSoftMax", T, half, float);
     ASC_BESIDE(T, U);
-    asc_detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
-    tile.src1 = inSum.where();
-    tile.src2 = inMax.where();
+    asc_detail::Tile tile(dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where());
+    tile.src1 = inSum.asc_where();
+    tile.src2 = inMax.asc_where();
     asc_detail::run_tile<T>(ASC_SIMPLESOFTMAX, tile, asc_detail::soft_shape(tiling, info, !std::is_same_v<T, U>), 0,
                             at);
 }
@@ -36,12 +36,12 @@ ASC_INLINE void flash(uint32_t op, bool update, const LocalTensor<T> &dst, const
                       const LocalTensor<U> &in_sum, const LocalTensor<U> &in_max, const asc_local &tmp,
                       const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info, At at) {
     ASC_BESIDE(T, U);
-    Tile tile(dst.where(), src.where(), tmp);
-    tile.dst1 = sum.where();
-    tile.dst2 = max.where();
-    tile.dst3 = factor.where();
-    tile.src1 = in_sum.where();
-    tile.src2 = in_max.where();
+    Tile tile(dst.asc_where(), src.asc_where(), tmp);
+    tile.dst1 = sum.asc_where();
+    tile.dst2 = max.asc_where();
+    tile.dst3 = factor.asc_where();
+    tile.src1 = in_sum.asc_where();
+    tile.src2 = in_max.asc_where();
     asc_tile shape = soft_shape(tiling, info, !std::is_same_v<T, U>);
     shape.flags += 2u * update;
     asc_detail::run_tile<T>(op, tile, shape, 0, at);
@@ -56,7 +56,7 @@ ASC_INLINE void SoftmaxFlash(const LocalTensor<T> &dst, const LocalTensor<U> &su
                              const SoftMaxTiling &tiling, bool isUpdate = false, const SoftMaxShapeInfo &info = {},
                              At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlash", T, half, float);
-    asc_detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, sharedTmpBuffer.where(),
+    asc_detail::flash(ASC_SOFTMAXFLASH, isUpdate, dst, sum, max, src, expMax, inSum, inMax, sharedTmpBuffer.asc_where(),
                       tiling, info, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false, class U>
@@ -78,7 +78,7 @@ ASC_INLINE void SoftmaxFlashV2(const LocalTensor<T> &dst, const LocalTensor<U> &
                                const SoftMaxTiling &tiling, const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftmaxFlashV2", T, half, float);
     asc_detail::flash(ASC_SOFTMAXFLASHV2, isUpdate, dst, expSum, max, src, expMax, inExpSum, inMax,
-                      sharedTmpBuffer.where(), tiling, info, at);
+                      sharedTmpBuffer.asc_where(), tiling, info, at);
 }
 template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
           bool isDataFormatNZ = false, class U>

@@ -30,8 +30,8 @@ ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists,
     ASC_TAKES("MrgSort", T, half, float);
     // 0b11, 0b111 or 0b1111: the first two to four lists.
     const uint32_t n = valid == 3 ? 2u : valid == 7 ? 3u : valid == 15 ? 4u : 0u;
-    asc_merge_sorted(asc::dtype<T>, dst.where(),
-                     {{lists.src1.where(), lists.src2.where(), lists.src3.where(), lists.src4.where()},
+    asc_merge_sorted(asc::dtype<T>, dst.asc_where(),
+                     {{lists.src1.asc_where(), lists.src2.asc_where(), lists.src3.asc_where(), lists.src4.asc_where()},
                       {lengths[0], lengths[1], lengths[2], lengths[3]},
                       n,
                       static_cast<uint32_t>(repeat),
@@ -85,8 +85,8 @@ template <class T, bool isFullSort>
 ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index,
                      LocalTensor<T> &tmp, const int32_t repeatTime, At at = ASC_HERE) {
     ASC_TAKES("Sort", T, half, float);
-    asc_detail::Tile tile(dst.where(), concat.where(), tmp.where());
-    tile.src1 = index.where();
+    asc_detail::Tile tile(dst.asc_where(), concat.asc_where(), tmp.asc_where());
+    tile.src1 = index.asc_where();
     const uint32_t rows = static_cast<uint32_t>(repeatTime);
     asc_detail::run_tile<T>(ASC_SORT, tile, {rows, 32, rows, 32, 1, isFullSort}, 0, at);
 }
@@ -96,8 +96,8 @@ template <class T>
 ASC_INLINE void Extract(const LocalTensor<T> &dstValue, const LocalTensor<uint32_t> &dstIndex,
                         const LocalTensor<T> &sorted, const int32_t repeatTime, At at = ASC_HERE) {
     ASC_TAKES("Extract", T, half, float);
-    asc_detail::Tile tile(dstValue.where(), sorted.where(), asc_detail::nothing);
-    tile.dst1 = dstIndex.where();
+    asc_detail::Tile tile(dstValue.asc_where(), sorted.asc_where(), asc_detail::nothing);
+    tile.dst1 = dstIndex.asc_where();
     const uint32_t rows = static_cast<uint32_t>(repeatTime);
     asc_detail::run_tile<T>(ASC_EXTRACT, tile, {rows, 32, rows, 32, 1, 0}, 0, at);
 }

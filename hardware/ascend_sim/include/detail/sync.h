@@ -63,8 +63,8 @@ template <class T, MaskMode mode = MaskMode::NORMAL> ASC_INLINE void SetVectorMa
     const uint64_t n = static_cast<uint64_t>(length);
     if constexpr (mode == MaskMode::COUNTER) asc_mask_set(0, n, at.line);
     else
-        asc_mask_set(asc_detail::low_bits(asc::least(n, 128) - asc::least(n, 64)),
-                     asc_detail::low_bits(asc::least(n, 64)), at.line);
+        asc_mask_set(asc_detail::low_bits(asc_least(n, 128) - asc_least(n, 64)), asc_detail::low_bits(asc_least(n, 64)),
+                     at.line);
 }
 
 ASC_INLINE int64_t GetBlockIdx() { return asc_block_index(); }

@@ -2,26 +2,26 @@
 #pragma once
 #include "types.h"
 
-namespace asc {
-
 // The smaller of two values, without a branch, which would count as plain code.
-ASC_INLINE constexpr uint64_t least(uint64_t a, uint64_t b) { return b ^ ((a ^ b) & -static_cast<uint64_t>(a < b)); }
+ASC_INLINE constexpr uint64_t asc_least(uint64_t a, uint64_t b) {
+    return b ^ ((a ^ b) & -static_cast<uint64_t>(a < b));
+}
 
 template <class T>
-ASC_INLINE T element(uint64_t bits) {
+ASC_INLINE T asc_element(uint64_t bits) {
     return *reinterpret_cast<const T *>(&bits);
 }
 
-ASC_INLINE asc_local shifted(const asc_local &from, uint64_t bytes) {
-    const uint64_t step = least(bytes, from.bytes);
+ASC_INLINE asc_local asc_shifted(const asc_local &from, uint64_t bytes) {
+    const uint64_t step = asc_least(bytes, from.bytes);
     return {from.addr + static_cast<uint32_t>(bytes), from.bytes - static_cast<uint32_t>(step), from.space};
 }
 
-ASC_INLINE asc_local first_bytes(const asc_local &from, uint64_t bytes) {
-    return {from.addr, static_cast<uint32_t>(least(bytes, from.bytes)), from.space};
+ASC_INLINE asc_local asc_first_bytes(const asc_local &from, uint64_t bytes) {
+    return {from.addr, static_cast<uint32_t>(asc_least(bytes, from.bytes)), from.space};
 }
 
-namespace classes {
+namespace asc {
 
 // The value of `x + y` until it is assigned; see operators.h. Kernels call no functions through pointers, so that the
 // operation is part of the type.
@@ -30,10 +30,6 @@ template <class Result, class T, Operator operation>
 struct Pending {
     asc_local a, b;
 };
-
-}  // namespace classes
-
-using classes::Operator, classes::Pending;
 
 }  // namespace asc
 
@@ -103,42 +99,48 @@ public:
     };
 
     LocalTensor() = default;
-    ASC_INLINE explicit LocalTensor(const asc_local &where) : where_(where) {}
+    ASC_INLINE explicit LocalTensor(const asc_local &where)
+        : addr_(where.addr), end_(uint64_t{where.addr} + where.bytes), space_(where.space) {}
     template <class Operand, asc::Operator operation>
     LocalTensor &operator=(const asc::Pending<T, Operand, operation> &pending);
     // Static allocation: the author chooses the address. It is counted: GetLength gives the product.
     inline LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
-        : where_{address, static_cast<uint32_t>(std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T)),
-                 asc_space_of(static_cast<uint32_t>(position))} {
-        asc_static_alloc(where_.space, where_.addr, where_.bytes, at.line);
+        : LocalTensor(asc_local{address,
+                                static_cast<uint32_t>(std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T)),
+                                asc_space_of(static_cast<uint32_t>(position))}) {
+        asc_static_alloc(space_, address, asc_where().bytes, at.line);
     }
 
     ASC_INLINE T GetValue(uint32_t index, At at = ASC_HERE) const {
-        return asc::element<T>(asc_get_local(asc::dtype<T>, where_, index, at.line));
+        return asc_element<T>(asc_get_local(asc::dtype<T>, asc_where(), index, at.line));
     }
     ASC_INLINE void SetValue(uint32_t index, T value, At at = ASC_HERE) const {
-        asc_set_local(asc::dtype<T>, where_, index, asc::bits(value), at.line);
+        asc_set_local(asc::dtype<T>, asc_where(), index, asc_bits(value), at.line);
     }
-    ASC_INLINE Element operator()(uint32_t index, At at = ASC_HERE) const { return {where_, index, at}; }
-    // May point anywhere; every use of the result is checked.
+    ASC_INLINE Element operator()(uint32_t index, At at = ASC_HERE) const { return {asc_where(), index, at}; }
+    // May point anywhere; every use of the result is checked. The end stays: an index is one operation.
     ASC_INLINE LocalTensor operator[](uint32_t offset) const {
-        return LocalTensor(asc::shifted(where_, asc::bytes_for<T>(offset)));
+        LocalTensor part = *this;
+        part.addr_ += asc_bytes_for<T>(offset);
+        return part;
     }
-    template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(where_); }
+    template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(asc_where()); }
     template <class U> ASC_INLINE void SetAddrWithOffset(LocalTensor<U> &from, uint32_t offset) {
-        where_ = asc::shifted(from.where(), asc::bytes_for<U>(offset));
+        *this = from[offset].template ReinterpretCast<T>();
     }
 
-    ASC_INLINE uint32_t GetSize() const { return static_cast<uint32_t>(asc::elements_in<T>(where_.bytes)); }
-    ASC_INLINE void SetSize(uint32_t elements) { where_.bytes = static_cast<uint32_t>(asc::bytes_for<T>(elements)); }
-    ASC_INLINE uint32_t GetLength() const { return where_.bytes; }
-    ASC_INLINE void SetBufferLen(uint32_t bytes) { where_.bytes = bytes; }
-    ASC_INLINE uint64_t GetPhyAddr() const { return where_.addr; }
-    ASC_INLINE uint64_t GetPhyAddr(uint32_t offset) const { return where_.addr + asc::bytes_for<T>(offset); }
-    ASC_INLINE int32_t GetPosition() const { return static_cast<int32_t>(position_of(where_.space)); }
+    ASC_INLINE uint32_t GetSize() const { return static_cast<uint32_t>(asc_elements_in<T>(GetLength())); }
+    ASC_INLINE void SetSize(uint32_t elements) { SetBufferLen(static_cast<uint32_t>(asc_bytes_for<T>(elements))); }
+    ASC_INLINE uint32_t GetLength() const { return asc_where().bytes; }
+    ASC_INLINE void SetBufferLen(uint32_t bytes) { end_ = addr_ + bytes; }
+    ASC_INLINE uint64_t GetPhyAddr() const { return addr_; }
+    ASC_INLINE uint64_t GetPhyAddr(uint32_t offset) const { return addr_ + asc_bytes_for<T>(offset); }
+    ASC_INLINE int32_t GetPosition() const { return static_cast<int32_t>(position_of(space_)); }
     ASC_INLINE void SetUserTag(int32_t tag) { tag_ = tag; }
     ASC_INLINE int32_t GetUserTag() const { return tag_; }
-    ASC_INLINE const asc_local &where() const { return where_; }
+    ASC_INLINE asc_local asc_where() const {
+        return {static_cast<uint32_t>(addr_), static_cast<uint32_t>(end_ - asc_least(addr_, end_)), space_};
+    }
 
 private:
     static constexpr uint32_t asc_space_of(uint32_t position) {
@@ -158,13 +160,15 @@ private:
         return positions[space];
     }
 
-    asc_local where_{0, 0, ASC_UB};
+    uint64_t addr_ = 0, end_ = 0;  // without overflow: what begins beyond its end is rejected
+    uint32_t space_ = ASC_UB;
     int32_t tag_ = 0;
 };
 
 template <class T>
 class GlobalTensor {
     ASC_ELEMENTS("GlobalTensor", T);
+    template <class> friend class GlobalTensor;
 
 public:
     using PrimType = T;
@@ -188,52 +192,51 @@ public:
     };
 
     GlobalTensor() = default;
-    ASC_INLINE explicit GlobalTensor(T *address, uint64_t size = 0) : address_(address), size_(size) {}
+    ASC_INLINE explicit GlobalTensor(T *address, uint64_t size = 0) { SetGlobalBuffer(address, size); }
 
-    ASC_INLINE void SetGlobalBuffer(__gm__ T *address) { address_ = address; }
+    ASC_INLINE void SetGlobalBuffer(__gm__ T *address) { SetGlobalBuffer(address, GetSize()); }
     ASC_INLINE void SetGlobalBuffer(__gm__ T *address, uint64_t size) {
         address_ = address;
-        size_ = size;
+        end_ = asc_where() + asc_bytes_for<T>(size);
     }
     ASC_INLINE T GetValue(uint64_t index, At at = ASC_HERE) const {
-        return asc::element<T>(asc_get_global(asc::dtype<T>, at_index(index), at.line));
+        return asc_element<T>(asc_get_global(asc::dtype<T>, asc_at_index(index), at.line));
     }
     ASC_INLINE void SetValue(uint64_t index, T value, At at = ASC_HERE) const {
-        asc_set_global(asc::dtype<T>, at_index(index), asc::bits(value), at.line);
+        asc_set_global(asc::dtype<T>, asc_at_index(index), asc_bits(value), at.line);
     }
     ASC_INLINE Element operator()(uint64_t index, At at = ASC_HERE) const { return {address_, index, at}; }
     ASC_INLINE GlobalTensor operator[](uint64_t offset) const {
-        return GlobalTensor(moved(offset), size_ - asc::least(offset, size_));
+        GlobalTensor part;
+        part.address_ = asc_moved(offset);
+        part.end_ = end_;
+        return part;
     }
-    // Counted: GetSize gives the product.
-    template <class U> inline GlobalTensor<U> ReinterpretCast() const {
-        constexpr uint64_t more = sizeof(T) / sizeof(U), fewer = sizeof(U) / sizeof(T);
-        if constexpr (more > 1) {
-            return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ * more);
-        } else if constexpr (fewer > 1) {
-            return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_ / fewer);
-        } else {
-            return GlobalTensor<U>(reinterpret_cast<U *>(address_), size_);
-        }
+    template <class U> ASC_INLINE GlobalTensor<U> ReinterpretCast() const {
+        GlobalTensor<U> other;
+        other.address_ = reinterpret_cast<U *>(address_);
+        other.end_ = end_;
+        return other;
     }
     ASC_INLINE const __gm__ T *GetPhyAddr() const { return address_; }
-    ASC_INLINE __gm__ T *GetPhyAddr(uint64_t offset) const { return moved(offset); }
-    ASC_INLINE uint64_t GetSize() const { return size_; }
+    ASC_INLINE __gm__ T *GetPhyAddr(uint64_t offset) const { return asc_moved(offset); }
+    ASC_INLINE uint64_t GetSize() const { return asc_elements_in<T>(asc_bytes()); }
     ASC_INLINE void SetShapeInfo(const ShapeInfo &info) { shape_ = info; }
     ASC_INLINE ShapeInfo GetShapeInfo() const { return shape_; }
     template <CacheRwMode rw = CacheRwMode::RW> ASC_INLINE void SetL2CacheHint(CacheMode mode, At at = ASC_HERE) {
-        asc_cache_hint(where(), mode == CacheMode::CACHE_MODE_DISABLE, at.line);
+        asc_cache_hint(asc_where(), mode == CacheMode::CACHE_MODE_DISABLE, at.line);
     }
-    ASC_INLINE asc_global where() const { return reinterpret_cast<asc_global>(address_); }
+    ASC_INLINE asc_global asc_where() const { return reinterpret_cast<asc_global>(address_); }
 
 private:
-    ASC_INLINE T *moved(uint64_t elements) const {
-        return reinterpret_cast<T *>(where() + asc::bytes_for<T>(elements));
+    ASC_INLINE T *asc_moved(uint64_t elements) const {
+        return reinterpret_cast<T *>(asc_where() + asc_bytes_for<T>(elements));
     }
-    ASC_INLINE asc_global at_index(uint64_t index) const { return where() + index * sizeof(T); }
+    ASC_INLINE asc_global asc_at_index(uint64_t index) const { return asc_where() + index * sizeof(T); }
+    ASC_INLINE uint64_t asc_bytes() const { return end_ - asc_least(asc_where(), end_); }
 
     T *address_ = nullptr;
-    uint64_t size_ = 0;
+    asc_global end_ = 0;
     ShapeInfo shape_;
 };
 
@@ -242,7 +245,7 @@ private:
 
 template <class T, CacheLine line = CacheLine::SINGLE_CACHE_LINE, DcciDst destination = DcciDst::CACHELINE_ALL>
 ASC_INLINE void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, At at = ASC_HERE) {
-    asc_cache_clean(tensor.where(), line == CacheLine::ENTIRE_DATA_CACHE, at.line);
+    asc_cache_clean(tensor.asc_where(), line == CacheLine::ENTIRE_DATA_CACHE, at.line);
 }
 
 }  // namespace AscendC

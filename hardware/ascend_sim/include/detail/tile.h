@@ -49,9 +49,9 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
                      const LocalTensor<T> &src, const asc_local &tmp, const SoftMaxTiling &tiling,
                      const SoftMaxShapeInfo &info, At at) {
     static_assert(std::is_same_v<T, U> || std::is_same_v<U, float>, "sum and max have the data's type or are float");
-    Tile tile(dst.where(), src.where(), tmp);
-    tile.dst1 = sum.where();
-    tile.dst2 = max.where();
+    Tile tile(dst.asc_where(), src.asc_where(), tmp);
+    tile.dst1 = sum.asc_where();
+    tile.dst2 = max.asc_where();
     asc_detail::run_tile<T>(op, tile, soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
 }
 
@@ -63,7 +63,7 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
                          const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const Tiling &tiling, \
                          const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {                                        \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_detail::soft(op, dst, sum, max, src, sharedTmpBuffer.where(), tiling, info, at);                           \
+        asc_detail::soft(op, dst, sum, max, src, sharedTmpBuffer.asc_where(), tiling, info, at);                       \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,              \
@@ -82,14 +82,14 @@ ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling,
                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
-    asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), sharedTmpBuffer.where()},
+    asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},
                             asc_detail::soft_shape(tiling, info, false), 0, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
 ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, const SoftMaxTiling &tiling,
                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
-    asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.where(), src.where(), asc_detail::left_over()},
+    asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.asc_where(), src.asc_where(), asc_detail::left_over()},
                             asc_detail::soft_shape(tiling, info, false), 0, at);
 }
 
@@ -99,13 +99,13 @@ ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, const Params &p, At at = ASC_HERE) {             \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_detail::run_tile<T>(op, {dst.where(), src.where(), sharedTmpBuffer.where()},                               \
+        asc_detail::run_tile<T>(op, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},                   \
                                 {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                      \
     }                                                                                                                  \
     template <class T, __VA_ARGS__>                                                                                    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Params &p, At at = ASC_HERE) {    \
         ASC_TAKES(#name, T, half, float);                                                                              \
-        asc_detail::run_tile<T>(op, {dst.where(), src.where(), asc_detail::left_over()},                               \
+        asc_detail::run_tile<T>(op, {dst.asc_where(), src.asc_where(), asc_detail::left_over()},                       \
                                 {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                      \
     }
 ASC_ROW_REDUCE(Sum, ASC_SUM, SumParams, int32_t reduceDim = -1, bool isReuseSource = false, bool isBasicBlock = false)
@@ -117,8 +117,8 @@ template <class T, const CumSumConfig &config = defaultCumSumConfig>
 ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
                        const LocalTensor<uint8_t> &sharedTmpBuffer, const CumSumInfo &info, At at = ASC_HERE) {
     ASC_TAKES("CumSum", T, half, float);
-    asc_detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
-    if constexpr (config.outputLastRow) tile.dst1 = lastRow.where();
+    asc_detail::Tile tile(dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where());
+    if constexpr (config.outputLastRow) tile.dst1 = lastRow.asc_where();
     asc_detail::run_tile<T>(ASC_CUMSUM, tile, {info.outter, info.inner, info.outter, info.inner, config.isLastAxis, 0},
                             0, at);
 }
@@ -138,7 +138,7 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
         static_assert(axis >= 0 && axis < dim, #name " stretches an axis that the tensor has");                        \
         ASC_TAKES(#name, T, int8_t, uint8_t, half, float);                                                             \
         const uint32_t rows = dim == 1 ? 1 : dstShape[0], columns = dstShape[dim - 1];                                 \
-        asc_detail::run_tile<T>(ASC_BROADCAST, {dst.where(), src.where(), sharedTmpBuffer.where()},                    \
+        asc_detail::run_tile<T>(ASC_BROADCAST, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},        \
                                 {rows, columns, rows, columns, dim == 1 ? 1u : static_cast<uint32_t>(axis), 0}, 0,     \
                                 at);                                                                                   \
     }                                                                                                                  \
@@ -157,9 +157,9 @@ ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadPar
                     const LocalTensor<uint8_t> &sharedTmpBuffer, PadTiling &tiling, At at = ASC_HERE) {
     ASC_TAKES("Pad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
     asc_detail::run_tile<T>(
-        ASC_PAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
+        ASC_PAD, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},
         {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcOriWidth, 1, p.leftPad + 256u * p.rightPad},
-        asc::bits(static_cast<T>(p.padValue)), at);
+        asc_bits(static_cast<T>(p.padValue)), at);
 }
 template <class T> ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
                                        PadTiling &tiling, At at = ASC_HERE) {
@@ -169,7 +169,7 @@ template <class T>
 ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
                       LocalTensor<uint8_t> &sharedTmpBuffer, UnPadTiling &tiling, At at = ASC_HERE) {
     ASC_TAKES("UnPad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
-    asc_detail::run_tile<T>(ASC_UNPAD, {dst.where(), src.where(), sharedTmpBuffer.where()},
+    asc_detail::run_tile<T>(ASC_UNPAD, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},
                             {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcWidth - p.rightPad, 1, 0},
                             0, at);
 }
@@ -186,14 +186,14 @@ ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, LayerNormTiling &tiling,
                           At at = ASC_HERE) {
     ASC_TAKES("LayerNorm", T, half, float);
-    asc_detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
-    tile.dst1 = outputMean.where();
-    tile.dst2 = outputVariance.where();
-    tile.src1 = gamma.where();
-    tile.src2 = beta.where();
+    asc_detail::Tile tile(output.asc_where(), inputX.asc_where(), sharedTmpBuffer.asc_where());
+    tile.dst1 = outputMean.asc_where();
+    tile.dst2 = outputVariance.asc_where();
+    tile.src1 = gamma.asc_where();
+    tile.src2 = beta.asc_where();
     const uint32_t rows = tiling.bLength * tiling.sLength;
     asc_detail::run_tile<T>(ASC_LAYERNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
-                            asc::bits(epsilon), at);
+                            asc_bits(epsilon), at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
@@ -208,11 +208,11 @@ ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, const RmsNormTiling &tiling,
                         At at = ASC_HERE) {
     ASC_TAKES("RmsNorm", T, half, float);
-    asc_detail::Tile tile(dst.where(), src.where(), sharedTmpBuffer.where());
-    tile.src1 = gamma.where();
+    asc_detail::Tile tile(dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where());
+    tile.src1 = gamma.asc_where();
     const uint32_t rows = tiling.bLength * tiling.sLength;
     asc_detail::run_tile<T>(ASC_RMSNORM, tile, {rows, tiling.hLength, rows, tiling.originalHLength, 1, 0},
-                            asc::bits(epsilon), at);
+                            asc_bits(epsilon), at);
 }
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
@@ -229,14 +229,14 @@ ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, GroupNormTiling &tiling,
                           At at = ASC_HERE) {
     ASC_TAKES("GroupNorm", T, half, float);
-    asc_detail::Tile tile(output.where(), inputX.where(), sharedTmpBuffer.where());
-    tile.dst1 = outputMean.where();
-    tile.dst2 = outputVariance.where();
-    tile.src1 = gamma.where();
-    tile.src2 = beta.where();
+    asc_detail::Tile tile(output.asc_where(), inputX.asc_where(), sharedTmpBuffer.asc_where());
+    tile.dst1 = outputMean.asc_where();
+    tile.dst2 = outputVariance.asc_where();
+    tile.src1 = gamma.asc_where();
+    tile.src2 = beta.asc_where();
     const uint32_t channels = tiling.g ? tiling.c / tiling.g : 0, columns = channels * tiling.hw;
     asc_detail::run_tile<T>(ASC_GROUPNORM, tile, {tiling.n * tiling.g, columns, tiling.g, columns, channels, 0},
-                            asc::bits(epsilon), at);
+                            asc_bits(epsilon), at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
@@ -256,12 +256,12 @@ ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &sr
                              uint32_t where_set, At at) {
     ASC_TAKES("SelectWithBytesMask", T, half, float);
     static_assert(sizeof(U) <= 4, "SelectWithBytesMask takes its mask as bool or integers of 8 to 32 bits");
-    Tile tile(dst.where(), src.where(), tmp.where());
-    tile.src1 = mask.where();
+    Tile tile(dst.asc_where(), src.asc_where(), tmp.asc_where());
+    tile.src1 = mask.asc_where();
     asc_detail::run_tile<T>(ASC_SELECTBYTES, tile,
                             {info.firstAxis, info.srcLastAxis, info.firstAxis, info.srcLastAxis, info.maskLastAxis,
                              where_set + 256u * static_cast<uint32_t>(sizeof(U))},
-                            asc::bits(scalar), at);
+                            asc_bits(scalar), at);
 }
 }  // namespace asc_detail
 
@@ -289,9 +289,9 @@ ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> 
     ASC_TAKES("TopK", T, half, float);
     static_assert(!isHasfinish, "the simulator's TopK finishes every row");
     (void)finish, (void)tiling;
-    asc_detail::Tile tile(dstValue.where(), src.where(), tmp.where());
-    tile.dst1 = dstIndex.where();
-    if constexpr (isInitIndex) tile.src1 = srcIndex.where();
+    asc_detail::Tile tile(dstValue.asc_where(), src.asc_where(), tmp.asc_where());
+    tile.dst1 = dstIndex.asc_where();
+    if constexpr (isInitIndex) tile.src1 = srcIndex.asc_where();
     asc_detail::run_tile<T>(
         ASC_TOPK, tile,
         {static_cast<uint32_t>(info.outter), static_cast<uint32_t>(info.inner), static_cast<uint32_t>(info.outter),

@@ -26,12 +26,12 @@
 // Header code around an API call is not the author's plain code, so it is not counted as basic blocks. Functions that
 // only compute are: they cost what the same arithmetic in a kernel costs. Code that is not counted must not call functions
 // of the author's, since it would evaluate their default arguments: it takes classes of these headers, and numbers.
+// Functions that compute and are neither counted nor priced (operations.py) begin with `asc_`, a prefix that no kernel may
+// write: neither a private section nor a namespace keeps it from calling one.
 #define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
 #define ASC_INLINE inline ASC_UNCOUNTED
 
-// Classes that a kernel can get hold of, since functions that it calls take or return them. They are in a namespace without
-// functions: a call with such an argument would find those of its namespace without naming it.
-namespace asc::classes {
+namespace asc {
 
 // The line of a call. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
 struct At { int32_t line; };
@@ -45,12 +45,6 @@ struct Repeat {
     ASC_UNCOUNTED constexpr Repeat(Integer n) : times(static_cast<uint64_t>(n)) {}
 };
 
-}  // namespace asc::classes
-
-namespace asc {
-
-using classes::At, classes::Repeat;
-
 // Not those of std, which an author could specialise.
 template <class A, class B> constexpr bool same = false;
 template <class A> constexpr bool same<A, A> = true;
@@ -61,16 +55,6 @@ constexpr bool one_of = (same<T, Listed> || ...);
 // What elements, masks and messages may be: no constructor, conversion or operator of the author's.
 template <class T>
 constexpr bool plain = !__is_class(T) && !__is_union(T);
-
-template <class T>
-ASC_INLINE uint64_t bits(T value) {
-    union Bits {
-        uint64_t bits;
-        T value;
-    } both{0};
-    both.value = value;
-    return both.bits;
-}
 
 ASC_UNCOUNTED constexpr uint16_t half_from(float value) {
     const uint32_t all = __builtin_bit_cast(uint32_t, value), sign = all >> 16 & 0x8000u, size = all & 0x7fffffffu;
@@ -167,14 +151,23 @@ ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U6
 template <class T> constexpr uint32_t dtype = code_of<T>::value;
 // Packed elements are moved as bytes.
 template <class T> constexpr uint32_t moved = std::is_same_v<T, int4b_t> ? uint32_t{ASC_I8} : dtype<T>;
-template <class T> ASC_INLINE constexpr uint64_t bytes_for(uint64_t elements) {
+}  // namespace asc
+
+template <class T>
+ASC_INLINE uint64_t asc_bits(T value) {
+    union Bits {
+        uint64_t bits;
+        T value;
+    } both{0};
+    both.value = value;
+    return both.bits;
+}
+template <class T> ASC_INLINE constexpr uint64_t asc_bytes_for(uint64_t elements) {
     return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T);
 }
-template <class T> ASC_INLINE constexpr uint64_t elements_in(uint64_t bytes) {
+template <class T> ASC_INLINE constexpr uint64_t asc_elements_in(uint64_t bytes) {
     return std::is_same_v<T, int4b_t> ? bytes * 2 : bytes / sizeof(T);
 }
-
-}  // namespace asc
 
 #define ASC_ELEMENTS(name, T)                                                                                          \
     static_assert(asc::plain<T> || asc::one_of<T, half, bfloat16_t, int4b_t>,                                          \

@@ -9,14 +9,14 @@ namespace AscendC {
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          int32_t calCount, At at = ASC_HERE) {                                                         \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,           \
                    asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          uint64_t mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) { \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,           \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
@@ -24,7 +24,7 @@ namespace AscendC {
                          const uint64_t mask[], asc::Repeat repeatTimes, const BinaryRepeatParams &params,             \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src0.where(), src1.where(), 0,                       \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,           \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }
 ASC_BINARY(Add, ASC_ADD, int16_t, half, int32_t, float)
@@ -48,7 +48,7 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
     ASC_TAKES("MulAddDst", T, half, float);
     static_assert(std::is_same_v<T, U> || (std::is_same_v<T, float> && std::is_same_v<U, half>),
                   "MulAddDst takes sources of dst's type, or half for float");
-    asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0,
+    asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,
                asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
@@ -56,7 +56,7 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
                           const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
                           At at = ASC_HERE) {
     ASC_TAKES("MulAddDst", T, half, float);
-    asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.where(), src0.where(), src1.where(), 0,
+    asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,
                asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
 }
 
@@ -64,21 +64,21 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t calCount, At at = ASC_HERE) {   \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,             \
                    asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, asc::Repeat repeatTimes, \
                          const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,             \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[],                  \
                          asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,                         \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,             \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }
 ASC_UNARY(Exp, ASC_EXP, half, float)
@@ -97,22 +97,24 @@ ASC_UNARY(Not, ASC_NOT, int16_t, uint16_t)
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, int32_t calCount,      \
                          At at = ASC_HERE) {                                                                           \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
-                   asc_detail::count(calCount), at.line);                                                              \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(),                \
+                   asc_bits(scalar), asc_detail::count(calCount), at.line);                                            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, uint64_t mask,         \
                          asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
-                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(),                \
+                   asc_bits(scalar), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),    \
+                   at.line);                                                                                           \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const uint64_t mask[], \
                          asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
-        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), asc::bits(scalar),         \
-                   asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
+        asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(),                \
+                   asc_bits(scalar), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),    \
+                   at.line);                                                                                           \
     }
 ASC_WITH_SCALAR(Adds, ASC_ADDS, int16_t, half, int32_t, float)
 ASC_WITH_SCALAR(Muls, ASC_MULS, int16_t, half, int32_t, float)
@@ -129,29 +131,31 @@ ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const
                      At at = ASC_HERE) {
     static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
                   "Axpy takes half and half, float and float, or float and half");
-    asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar),
-               asc_detail::count(calCount), at.line);
+    asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src.asc_where(), src.asc_where(),
+               asc_bits(scalar), asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, const Mask &mask,
                      asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
     static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
                   "Axpy takes half and half, float and float, or float and half");
-    asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.where(), src.where(), src.where(), asc::bits(scalar),
-               asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
+    asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src.asc_where(), src.asc_where(),
+               asc_bits(scalar), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),
+               at.line);
 }
 
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, int32_t calCount, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
-               asc_detail::count(calCount), at.line);
+    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), dst.asc_where(), dst.asc_where(),
+               asc_bits(scalar), asc_detail::count(calCount), at.line);
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, uint64_t mask, asc::Repeat repeatTimes,
                           uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
+    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), dst.asc_where(), dst.asc_where(),
+               asc_bits(scalar),
                asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(dstBlockStride, dstRepeatStride)),
                at.line);
 }
@@ -159,7 +163,8 @@ template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint64_t mask[], asc::Repeat repeatTimes,
                           uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.where(), dst.where(), dst.where(), asc::bits(scalar),
+    asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), dst.asc_where(), dst.asc_where(),
+               asc_bits(scalar),
                asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(dstBlockStride, dstRepeatStride)),
                at.line);
 }
@@ -169,7 +174,7 @@ template <class T, bool isSetMask = true, class Mask>
 ASC_INLINE void Copy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask, asc::Repeat repeatTimes,
                      const CopyRepeatParams &params, At at = ASC_HERE) {
     ASC_TAKES("Copy", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
-    asc_vector(ASC_COPY, asc::dtype<T>, asc::dtype<T>, dst.where(), src.where(), src.where(), 0,
+    asc_vector(ASC_COPY, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,
                asc_detail::masked<isSetMask>(
                    mask, repeatTimes,
                    asc_detail::strides(params.dstStride, params.dstRepeatSize, params.srcStride, params.srcRepeatSize)),

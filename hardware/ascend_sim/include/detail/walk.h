@@ -53,7 +53,7 @@ ASC_INLINE asc_walk count(int64_t elements) {
     return {{0, 0}, static_cast<uint32_t>(elements), 0, ASC_COUNT, 1, 1, 1, 8, 8, 8};
 }
 
-ASC_INLINE uint16_t times(asc::Repeat repeat) { return static_cast<uint16_t>(asc::least(repeat.times, 65535)); }
+ASC_INLINE uint16_t times(asc::Repeat repeat) { return static_cast<uint16_t>(asc_least(repeat.times, 65535)); }
 
 // The lowest `n` bits; a mask too large for a repeat is reported by its number.
 ASC_INLINE uint64_t low_bits(uint64_t n) { return ~uint64_t{0} >> (63 & (64 - n)) & -static_cast<uint64_t>(n != 0); }
@@ -66,9 +66,9 @@ template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, asc
         strides.mask[1] = bits[1];
     } else {
         const uint64_t number = mask;
-        strides.mask[0] = low_bits(asc::least(number, 64));
-        strides.mask[1] = low_bits(asc::least(number, 128) - asc::least(number, 64));
-        strides.count = static_cast<uint32_t>(asc::least(number, UINT32_MAX));
+        strides.mask[0] = low_bits(asc_least(number, 64));
+        strides.mask[1] = low_bits(asc_least(number, 128) - asc_least(number, 64));
+        strides.count = static_cast<uint32_t>(asc_least(number, UINT32_MAX));
     }
     strides.repeat = times(repeat);
     strides.form = set ? ASC_MASK : ASC_MASK_REGISTER;

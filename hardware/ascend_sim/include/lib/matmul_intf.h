@@ -72,23 +72,23 @@ public:
     }
 
     ASC_INLINE void SetTensorA(const GlobalTensor<AT> &tensor, bool isTransposeA = false) {
-        take(a_, tensor, isTransposeA || a_transposed, a_fractals);
+        asc_take(a_, tensor, isTransposeA || a_transposed, a_fractals);
     }
     ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) {
-        take(b_, tensor, isTransposeB || b_transposed, b_fractals);
+        asc_take(b_, tensor, isTransposeB || b_transposed, b_fractals);
     }
     ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, At at = ASC_HERE) {
-        SetTensorA(GlobalTensor<AT>(spill<AT>(0, tensor, at)), isTransposeA);
+        SetTensorA(GlobalTensor<AT>(asc_spill<AT>(0, tensor, at)), isTransposeA);
     }
     ASC_INLINE void SetTensorB(const LocalTensor<BT> &tensor, bool isTransposeB = false, At at = ASC_HERE) {
-        SetTensorB(GlobalTensor<BT>(spill<BT>(1, tensor, at)), isTransposeB);
+        SetTensorB(GlobalTensor<BT>(asc_spill<BT>(1, tensor, at)), isTransposeB);
     }
     ASC_INLINE void SetBias(const GlobalTensor<BiasT> &tensor) {
-        bias_ = {tensor.where(), asc::dtype<BiasT>, 0, 0};
+        bias_ = {tensor.asc_where(), asc::dtype<BiasT>, 0, 0};
         with_bias_ = true;
     }
     ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, At at = ASC_HERE) {
-        SetBias(GlobalTensor<BiasT>(spill<BiasT>(2, tensor, at)));
+        SetBias(GlobalTensor<BiasT>(asc_spill<BiasT>(2, tensor, at)));
     }
     ASC_INLINE void ClearBias() { with_bias_ = false; }
     ASC_INLINE void DisableBias() { with_bias_ = false; }
@@ -113,35 +113,37 @@ public:
     ASC_INLINE void IterateAll(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false,
                                bool waitIterateAll = false, bool fakeMsg = false, At at = ASC_HERE) {
         (void)waitIterateAll, (void)fakeMsg;
-        multiply(0, 0, m_, n_, c.where(), pitch(enSequentialWrite, m_, n_), enAtomic, sync, at);
+        asc_multiply(0, 0, m_, n_, c.asc_where(), asc_pitch(enSequentialWrite, m_, n_), enAtomic, sync, at);
     }
     template <bool sync = true> ASC_INLINE void IterateAll(const LocalTensor<CT> &c, uint8_t enAtomic = 0,
                                                            At at = ASC_HERE) {
-        multiply(0, 0, m_, n_, scratch(3), pitch(true, m_, n_), enAtomic, true, at);
-        fetch(c, m_, n_, at);
+        asc_multiply(0, 0, m_, n_, asc_scratch(3), asc_pitch(true, m_, n_), enAtomic, true, at);
+        asc_fetch(c, m_, n_, at);
     }
     ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
 
     // Iterates over the blocks of baseM x baseN, down first unless the tiling says otherwise.
     template <bool sync = true> inline bool Iterate(bool enPartialSum = false, At at = ASC_HERE) {
-        if (enPartialSum) asc_misuse(asc::text("the simulator's Matmul starts every product from 0"), at.line);
+        if (enPartialSum) asc_misuse(asc_text_of("the simulator's Matmul starts every product from 0"), at.line);
         return ++step_ < rows() * columns();
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0,
                                                            bool enSequentialWrite = false, At at = ASC_HERE) {
-        const Block block = current();
-        const uint32_t step = pitch(enSequentialWrite, block.m, block.n);
+        const Block block = asc_current();
+        const uint32_t step = asc_pitch(enSequentialWrite, block.m, block.n);
         const uint64_t place = enSequentialWrite ? 0
                                : c_fractals      ? uint64_t{block.n0} * step + block.m0 * 16ull
                                                  : uint64_t{block.m0} * step + block.n0;
-        multiply(block.m0, block.n0, block.m, block.n, c.where() + place * sizeof(CT), step, enAtomic, sync, at);
+        asc_multiply(block.m0, block.n0, block.m, block.n, c.asc_where() + place * sizeof(CT), step, enAtomic, sync,
+                     at);
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const LocalTensor<CT> &c, uint8_t enAtomic = 0,
                                                            bool enSequentialWrite = false, At at = ASC_HERE) {
         (void)enSequentialWrite;
-        const Block block = current();
-        multiply(block.m0, block.n0, block.m, block.n, scratch(3), pitch(true, block.m, block.n), enAtomic, true, at);
-        fetch(c, block.m, block.n, at);
+        const Block block = asc_current();
+        asc_multiply(block.m0, block.n0, block.m, block.n, asc_scratch(3), asc_pitch(true, block.m, block.n), enAtomic,
+                     true, at);
+        asc_fetch(c, block.m, block.n, at);
     }
     ASC_INLINE void End() { step_ = -1; }
 
@@ -152,14 +154,14 @@ public:
         static_assert(!a_fractals && !b_fractals && !c_fractals, "the simulator's IterateBatch knows CubeFormat ND");
         (void)enSequentialWrite;
         if (matrixStrideA || matrixStrideB || matrixStrideC)
-            asc_misuse(asc::text("the simulator's IterateBatch knows adjacent matrices"), at.line);
+            asc_misuse(asc_text_of("the simulator's IterateBatch knows adjacent matrices"), at.line);
         const uint32_t batch = batchA > batchB ? batchA : batchB;
         for (uint32_t i = 0; i < batch; ++i) {
             asc_matrix a = a_, b = b_;
             a.address += (batchA > 1 ? i : 0) * uint64_t{whole_m_} * whole_ka_ * sizeof(AT);
             b.address += (batchB > 1 ? i : 0) * uint64_t{whole_kb_} * whole_n_ * sizeof(BT);
-            send(a, b, bias_, m_, n_, c.where() + i * uint64_t{whole_m_} * pitch_c_ * sizeof(CT), pitch_c_, 0, true,
-                 at);
+            asc_send(a, b, bias_, m_, n_, c.asc_where() + i * uint64_t{whole_m_} * pitch_c_ * sizeof(CT), pitch_c_, 0,
+                     true, at);
         }
     }
 
@@ -167,81 +169,83 @@ private:
     struct Block { uint32_t m0, n0, m, n; };
     static constexpr uint64_t kSlot = 512 << 10;
 
-    static ASC_INLINE constexpr uint32_t whole_fractals(uint32_t rows) { return (rows + 15) / 16 * 16; }
+    static ASC_INLINE constexpr uint32_t asc_whole_fractals(uint32_t rows) { return (rows + 15) / 16 * 16; }
     // The distance from one row of C to the next, or with fractals the rows of a column of fractals.
-    ASC_INLINE uint32_t pitch(bool alone, uint32_t m, uint32_t n) const {
-        if (c_fractals) return whole_fractals(alone ? m : whole_m_);
+    ASC_INLINE uint32_t asc_pitch(bool alone, uint32_t m, uint32_t n) const {
+        if (c_fractals) return asc_whole_fractals(alone ? m : whole_m_);
         return alone ? n : pitch_c_;
     }
-    template <class T> ASC_INLINE void take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed,
-                                            bool fractals) {
-        matrix = {tensor.where(), asc::dtype<T>, transposed, fractals};
+    template <class T> ASC_INLINE void asc_take(asc_matrix &matrix, const GlobalTensor<T> &tensor, bool transposed,
+                                                bool fractals) {
+        matrix = {tensor.asc_where(), asc::dtype<T>, transposed, fractals};
         step_ = -1;
     }
     // This core's part of the framework's workspace: A, B, bias and C.
-    ASC_INLINE asc_global scratch(uint32_t slot) const {
+    ASC_INLINE asc_global asc_scratch(uint32_t slot) const {
         return reinterpret_cast<asc_global>(GetSysWorkSpacePtr()) + (asc_block_index() * 4ull + slot) * kSlot;
     }
-    template <class T> ASC_INLINE T *spill(uint32_t slot, const LocalTensor<T> &tensor, At at) {
-        asc_copy_out(scratch(slot), tensor.where(), asc_detail::whole(tensor.GetLength()), asc::dtype<T>, 1, at.line);
+    template <class T> ASC_INLINE T *asc_spill(uint32_t slot, const LocalTensor<T> &tensor, At at) {
+        asc_copy_out(asc_scratch(slot), tensor.asc_where(), asc_detail::whole(tensor.GetLength()), asc::dtype<T>, 1,
+                     at.line);
         asc_barrier(ASC_ALL, at.line);
-        return reinterpret_cast<T *>(scratch(slot));
+        return reinterpret_cast<T *>(asc_scratch(slot));
     }
-    ASC_INLINE void fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
+    ASC_INLINE void asc_fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
         asc_barrier(ASC_ALL, at.line);
-        const uint64_t elements = c_fractals ? uint64_t{whole_fractals(m)} * whole_fractals(n) : uint64_t{m} * n;
-        asc_copy_in(c.where(), scratch(3), asc_detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0, 0,
-                    at.line);
+        const uint64_t elements =
+            c_fractals ? uint64_t{asc_whole_fractals(m)} * asc_whole_fractals(n) : uint64_t{m} * n;
+        asc_copy_in(c.asc_where(), asc_scratch(3), asc_detail::whole(elements * sizeof(CT)), asc::dtype<CT>, 1, 0, 0, 0,
+                    0, at.line);
         asc_barrier(ASC_ALL, at.line);
     }
     inline int32_t rows() const { return static_cast<int32_t>((m_ + tiling_.baseM - 1) / tiling_.baseM); }
     inline int32_t columns() const { return static_cast<int32_t>((n_ + tiling_.baseN - 1) / tiling_.baseN); }
-    ASC_INLINE Block current() const {
+    ASC_INLINE Block asc_current() const {
         const bool across = tiling_.iterateOrder == 1;
         const uint32_t row = static_cast<uint32_t>(across ? step_ / columns() : step_ % rows());
         const uint32_t column = static_cast<uint32_t>(across ? step_ % columns() : step_ / rows());
         const uint32_t m0 = row * tiling_.baseM, n0 = column * tiling_.baseN;
-        return {m0, n0, static_cast<uint32_t>(asc::least(tiling_.baseM, m_ - m0)),
-                static_cast<uint32_t>(asc::least(tiling_.baseN, n_ - n0))};
+        return {m0, n0, static_cast<uint32_t>(asc_least(tiling_.baseM, m_ - m0)),
+                static_cast<uint32_t>(asc_least(tiling_.baseN, n_ - n0))};
     }
-    ASC_INLINE void multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
-                             uint8_t atomic, bool sync, At at) {
+    ASC_INLINE void asc_multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
+                                 uint8_t atomic, bool sync, At at) {
         asc_matrix a = a_, b = b_, bias = bias_;
         const bool inside = (a.fractals && a.transposed && m0 % (32 / sizeof(AT))) ||
                             (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) || (c_fractals && n0 % 16);
         if (inside)
-            asc_misuse(asc::text("in NZ a block begins on a whole fractal: choose baseM and baseN by its columns"),
+            asc_misuse(asc_text_of("in NZ a block begins on a whole fractal: choose baseM and baseN by its columns"),
                        at.line);
-        a.address += a.transposed ? across<AT>(a, m0, lead_a(a)) : down<AT>(a, m0, lead_a(a));
-        b.address += b.transposed ? down<BT>(b, n0, lead_b(b)) : across<BT>(b, n0, lead_b(b));
+        a.address += a.transposed ? asc_across<AT>(a, m0, asc_lead_a(a)) : asc_down<AT>(a, m0, asc_lead_a(a));
+        b.address += b.transposed ? asc_down<BT>(b, n0, asc_lead_b(b)) : asc_across<BT>(b, n0, asc_lead_b(b));
         bias.address += n0 * sizeof(BiasT);
-        send(a, b, bias, m, n, to, pitch, atomic, sync, at);
+        asc_send(a, b, bias, m, n, to, pitch, atomic, sync, at);
     }
-    ASC_INLINE uint32_t lead_a(const asc_matrix &a) const {
-        if (a.fractals) return whole_fractals(a.transposed ? whole_ka_ : whole_m_);
+    ASC_INLINE uint32_t asc_lead_a(const asc_matrix &a) const {
+        if (a.fractals) return asc_whole_fractals(a.transposed ? whole_ka_ : whole_m_);
         return a.transposed ? whole_m_ : whole_ka_;
     }
-    ASC_INLINE uint32_t lead_b(const asc_matrix &b) const {
-        if (b.fractals) return whole_fractals(b.transposed ? whole_n_ : whole_kb_);
+    ASC_INLINE uint32_t asc_lead_b(const asc_matrix &b) const {
+        if (b.fractals) return asc_whole_fractals(b.transposed ? whole_n_ : whole_kb_);
         return b.transposed ? whole_kb_ : whole_n_;
     }
     // Bytes from the start of a matrix to a row, or to a column.
-    template <class T> static ASC_INLINE uint64_t down(const asc_matrix &matrix, uint32_t row, uint32_t lead) {
+    template <class T> static ASC_INLINE uint64_t asc_down(const asc_matrix &matrix, uint32_t row, uint32_t lead) {
         return matrix.fractals ? row * 32ull : uint64_t{row} * lead * sizeof(T);
     }
-    template <class T> static ASC_INLINE uint64_t across(const asc_matrix &matrix, uint32_t column, uint32_t lead) {
+    template <class T> static ASC_INLINE uint64_t asc_across(const asc_matrix &matrix, uint32_t column, uint32_t lead) {
         return (matrix.fractals ? uint64_t{column} * lead : column) * sizeof(T);
     }
-    ASC_INLINE void send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n,
-                         asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
+    ASC_INLINE void asc_send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n,
+                             asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
         if (!a_.address || !b_.address)
-            asc_misuse(asc::text("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"),
+            asc_misuse(asc_text_of("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"),
                        at.line);
         const asc_matmul_shape shape{m,
                                      n,
                                      k_,
-                                     lead_a(a),
-                                     lead_b(b),
+                                     asc_lead_a(a),
+                                     asc_lead_b(b),
                                      pitch,
                                      static_cast<uint32_t>(tiling_.baseM),
                                      static_cast<uint32_t>(tiling_.baseN),

@@ -13,6 +13,9 @@ namespace {
 Range image, copy, own, host;
 constexpr size_t FREE_BYTES = 256;
 constexpr int PATTERN = 0xFE;
+// An access to a variable of a function this far up the stack takes the guard as long as so many basic blocks per frame:
+// a deep recursion is to end at the limit of these.
+constexpr uint64_t NEAR_FRAMES = 8, BLOCKS_PER_FRAME = 4;
 
 // The function that accesses memory: its frame, its stack pointer, and a place in its code.
 struct Caller { uintptr_t frame, stack_pointer, code; };
@@ -55,7 +58,9 @@ bool is_trusted_word(uintptr_t frame, uintptr_t code, uintptr_t address, size_t 
 bool is_trusted(const Caller &caller, uintptr_t address, size_t bytes) {
     if (address < caller.stack_pointer) return true;
     uintptr_t below = 0, frame = caller.frame, code = caller.code;
+    uint64_t frames = 0;
     for (uintptr_t record[2]; own.holds(frame, sizeof record) && below < address + bytes; code = record[1]) {
+        if (++frames > NEAR_FRAMES) progress.blocks += BLOCKS_PER_FRAME;
         std::memcpy(record, reinterpret_cast<const void *>(frame), sizeof record);
         const uintptr_t above = record[0] > frame ? record[0] : own.end;
         if (overlap(frame, frame + sizeof record, address, bytes)) return true;
