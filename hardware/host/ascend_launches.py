@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from kernel_gym.hardware.host.launch_syntax import Token, launches, tokens
 
@@ -42,8 +42,8 @@ _WITH_ARGUMENTS = frozenset({"__mix__", "KERNEL_TASK_TYPE_DEFAULT", "KERNEL_TASK
 _MATMUL_NAMES = frozenset({"REGIST_MATMUL_OBJ", "regist_matmul"})
 #: Names of the cube at its basic level: a kernel that reaches one runs on cube cores.
 _CUBE_NAMES = frozenset({"Mmad", "LoadData", "LoadDataWithTranspose", "Fixpipe", "Nd2NzParams", "InitConstValue"})
-#: The most tokens between the name of a function and its body, and the most braces around a definition.
-_HEAD, _DEPTH = 200, 4
+#: The most braces around a definition.
+_DEPTH = 4
 
 
 def rewrite(text: str, cores: Cores | None = None) -> str:
@@ -100,7 +100,7 @@ class Cores:
         lexemes = tokens(text)
         self.unmarked = _without_marks(text, lexemes)
         words = {token.text for token in lexemes if token.kind == "word"}
-        self._words = _words_by_name(lexemes) if words & _CUBE_NAMES else {}
+        self._on_cubes = _reaching(_words_by_name(lexemes), _CUBE_NAMES) if words & _CUBE_NAMES else frozenset[str]()
         self._otherwise: CoreKind = "AIV"
         if words & _MATMUL_NAMES:
             written = lexemes if source is None else tokens(source)
@@ -111,7 +111,7 @@ class Cores:
         """Return the cores of the kernel that these tokens name."""
         before_templates = itertools.takewhile(lambda token: token.text != "<", callee)
         name = [token.text for token in before_templates if token.kind == "word"][-1]
-        if self._otherwise == "AIV" and not self._defined.get(name) and _reached(self._words, name) & _CUBE_NAMES:
+        if self._otherwise == "AIV" and not self._defined.get(name) and name in self._on_cubes:
             return "AIC"
         return self._defined.get(name) or self._otherwise
 
@@ -136,42 +136,60 @@ def _without_marks(text: str, lexemes: Sequence[Token]) -> str:
 def _words_by_name(lexemes: Sequence[Token]) -> dict[str, set[str]]:
     """Return the words in the bodies of each function and class."""
     words: dict[str, set[str]] = {}
-    opened: list[int] = []
-    for index, token in enumerate(lexemes):
-        if token.text == "{":
-            opened.append(index)
-        elif token.text == "}" and opened:
-            begin = opened.pop()
-            if len(opened) < _DEPTH and (owner := _owner(lexemes, begin)):
+    opened: list[tuple[int, str | None]] = []
+    for index, owner in _owners(lexemes):
+        if lexemes[index].text == "{":
+            opened.append((index, owner))
+        elif opened:
+            begin, owner = opened.pop()
+            if len(opened) < _DEPTH and owner:
                 words.setdefault(owner, set()).update(t.text for t in lexemes[begin:index] if t.kind == "word")
     return words
 
 
-def _reached(words: Mapping[str, set[str]], name: str) -> set[str]:
-    """Return the words of a function, of the functions and classes that it names, and so on."""
-    reached: set[str] = set()
-    todo = {name}
+def _reaching(words: Mapping[str, set[str]], targets: Collection[str]) -> frozenset[str]:
+    """Return the functions and classes that name a target, those that name one of these, and so on."""
+    users: dict[str, list[str]] = {}
+    for owner, own in words.items():
+        for word in own:
+            users.setdefault(word, []).append(owner)
+    reaching, todo = set[str](), list(targets)
     while todo:
-        own = words.get(todo.pop(), set())
-        todo |= own - reached
-        reached |= own
-    return reached
+        new = [user for user in users.pop(todo.pop(), ()) if user not in reaching]
+        reaching.update(new)
+        todo += new
+    return frozenset(reaching)
 
 
-def _owner(lexemes: Sequence[Token], brace: int) -> str | None:
-    """Return the name of the function or class whose body opens at `brace`."""
-    depth = 0
-    name: str | None = None
-    for index in range(brace - 1, max(brace - _HEAD, -1), -1):
-        token = lexemes[index]
-        if depth == 0 and token.text in ("{", "}", ";"):
-            return name
-        depth += {")": 1, "(": -1}.get(token.text, 0)
-        if depth == 0 and name is None and token.text in ("class", "struct"):
-            return lexemes[index + 1].text
-        if depth == 0 and token.text == "(" and index and lexemes[index - 1].kind == "word":
-            name = lexemes[index - 1].text
-    return name
+class _Head(NamedTuple):
+    """What stands between the end of a statement and a brace, outside of parentheses.
+
+    Attributes:
+        called: The first word before a parenthesis.
+        kind: The name behind the last `class` or `struct`, if no word before a parenthesis follows.
+    """
+
+    called: str | None = None
+    kind: str | None = None
+
+
+def _owners(lexemes: Sequence[Token]) -> Iterator[tuple[int, str | None]]:
+    """Yield the place of each brace and, if it opens a body, the name of the function or class that has it."""
+    head, around = _Head(), list[_Head]()  # `around`: for each open parenthesis, what stands before it
+    for index, token in enumerate(lexemes):
+        if token.text in ("{", "}", ";"):
+            if token.text != ";":
+                yield index, head.kind or head.called
+            head = _Head()
+        elif token.text in ("class", "struct"):
+            head = head._replace(kind=lexemes[index + 1].text if index + 1 < len(lexemes) else None)
+        elif token.text == "(":
+            if index and lexemes[index - 1].kind == "word":
+                head = _Head(head.called or lexemes[index - 1].text)
+            around.append(head)
+            head = _Head()
+        elif token.text == ")":
+            head = around.pop() if around else _Head()
 
 
 def _kinds_in_definitions(lexemes: Sequence[Token]) -> dict[str, CoreKind | None]:

@@ -31,7 +31,12 @@ MOST_CODE = 4 << 20
 _THUNK = "__x86_indirect_thunk"
 #: Calls through pointers on aarch64: br and blr of a register.
 _BRANCH_MASK, _BRANCHES = 0xFFFFFC1F, (0xD61F0000, 0xD63F0000)
-_OWN_CONSTRUCTORS = {".init_array": 1, ".fini_array": 1, ".preinit_array": 0, ".ctors": 0, ".dtors": 0}
+#: Sections and entries of the dynamic table for code that runs while a binary is loaded or unloaded. The compiler puts
+#: none of its own there, because kernels are linked without its start files.
+_CONSTRUCTORS = (".init", ".fini", ".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
+_CONSTRUCTOR_TAGS = ("DT_INIT", "DT_FINI", "DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY")
+#: Functions that the loader and the C library look up by name.
+_LOOKED_UP = rules.load("screen").lists["reserved_definitions"] | rules.load("screen").lists["host_functions"]
 
 
 def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple[Diagnostic, ...]]:
@@ -69,7 +74,7 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
             yield from _dynamic(section)
         elif isinstance(section, SymbolTableSection):
             yield from _symbols(elf, section.name, book)
-        yield from _section(section, elf.elfclass // 8, _is_protected(section, protected))
+        yield from _section(section, _is_protected(section, protected))
 
 
 def _segments(elf: ELFFile) -> Iterator[Finding]:
@@ -97,6 +102,8 @@ def _dynamic(section: DynamicSection) -> Iterator[Finding]:
             "DT_AUXILIARY",
         ):
             yield _BOOK.finding("needed-library", None, str(tag.entry.d_tag))
+        if tag.entry.d_tag in _CONSTRUCTOR_TAGS:
+            yield _BOOK.finding("constructor", None, str(tag.entry.d_tag))
         if tag.entry.d_tag == "DT_TEXTREL":
             yield _BOOK.finding("writable-code", None, "DT_TEXTREL")
 
@@ -110,6 +117,8 @@ def _symbols(elf: ELFFile, table: str, book: RuleBook) -> Iterator[Finding]:
             yield _BOOK.finding("thread-local", None, name)
         if symbol.undefined and name and not (is_allowed(name, book) or _is_mistake(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
+        if symbol.kind == symbols.FUNCTION and not symbol.undefined and name in _LOOKED_UP:
+            yield _BOOK.finding("reserved-definition", None, name)
 
 
 def is_allowed(name: str, book: RuleBook = _BOOK) -> bool:
@@ -171,9 +180,9 @@ def _is_protected(section: Section, ranges: list[tuple[int, int]]) -> bool:
     return any(address <= begin and end <= address + size for address, size in ranges)
 
 
-def _section(section: Section, word: int, protected: bool) -> Iterator[Finding]:
+def _section(section: Section, protected: bool) -> Iterator[Finding]:
     name, flags, size = section.name, section.header.sh_flags, section.header.sh_size
-    if name in _OWN_CONSTRUCTORS and size > _OWN_CONSTRUCTORS[name] * word:
+    if size and name.startswith(_CONSTRUCTORS):
         yield _BOOK.finding("constructor", None, name)
     elif flags & _TLS:
         yield _BOOK.finding("thread-local", None, name)

@@ -161,13 +161,14 @@ class _Names:
 
 def _is_fixed(node: Node) -> bool:
     """Return whether a declaration is constant: the compiler folds constants, and folded casts are allowed."""
-    return any(syntax.text(c) in ("constexpr", "const", "static") for c in node.children)
+    return not syntax.words(node).isdisjoint({"constexpr", "const", "static"})
 
 
 def _head(node: Node) -> str:
-    """Return the text of a declaration without its values."""
+    """Return the text of a declaration without its values and without the body of a class."""
     children = takewhile(lambda child: child.type != "=", node.children)
-    return "".join(syntax.text(c.child_by_field_name("declarator") or c) for c in children)
+    written = (c for c in children if c.child_by_field_name("body") is None)
+    return "".join(syntax.text(c.child_by_field_name("declarator") or c) for c in written)
 
 
 def _is_plain(declarator: Node) -> bool:
@@ -175,7 +176,11 @@ def _is_plain(declarator: Node) -> bool:
 
 
 def _type(node: Node) -> str:
-    return syntax.text(node.child_by_field_name("type")).replace(" ", "").rpartition("::")[2]
+    """Return the type that a declaration names; of a class that it defines, the name."""
+    kind = node.child_by_field_name("type")
+    if kind is not None and kind.child_by_field_name("body") is not None:
+        kind = kind.child_by_field_name("name")
+    return syntax.text(kind).replace(" ", "").rpartition("::")[2]
 
 
 class _Device:

@@ -68,7 +68,7 @@ def screen_host(source: Source) -> Finding | None:
         broken = next((finding for directive in source.directives for finding in _directive(book, directive)), None)
         broken = broken or next(_names(book, source), None)
         if broken is None and not source.tree.has_error:
-            names = syntax.defined_functions(source.tree)
+            names = syntax.defined_functions(source.tree) | syntax.declared_values(source.tree)
             nodes = (node for node in syntax.walk(source.tree) if node.type == "call_expression")
             broken = next((finding for node in nodes for finding in _call(book, node, names)), None)
         return broken
@@ -304,6 +304,7 @@ def _bare(name: str) -> str:
 
 def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
     names = syntax.defined_functions(source.tree)
+    own, of_c = names | syntax.declared_values(source.tree), syntax.names_of_c(source.tree)
     mutable = any(syntax.is_mutable_member(node) for node in syntax.walk(source.tree))
     places = syntax.places(source.tree)
     for node in syntax.walk(source.tree):
@@ -313,9 +314,9 @@ def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
             case "expression_statement":
                 yield from _misread(book, node, places[node.id], names, source.tree)
             case "function_definition":
-                yield from _definition(book, node, places[node.id])
+                yield from _definition(book, node, of_c)
             case "call_expression":
-                yield from _call(book, node, names)
+                yield from _call(book, node, own)
                 yield from _cast(book, node, source.tree, names)
             case "cast_expression":
                 yield from _cast(book, node, source.tree, names)
@@ -358,16 +359,18 @@ def _misread(book: RuleBook, node: Node, place: syntax.Place, names: frozenset[s
         yield book.finding("mutable-global", syntax.line(node), syntax.text(node))
 
 
-def _definition(book: RuleBook, node: Node, place: syntax.Place) -> Iterator[Finding]:
+def _definition(book: RuleBook, node: Node, of_c: frozenset[str]) -> Iterator[Finding]:
+    """Check one definition; `of_c` are the names that have the linkage of C wherever they are defined."""
     for name in syntax.declared_functions(node):
         taken = book.lists["reserved_definitions"] | book.lists["host_functions"]
-        if name in taken and place.in_linkage:
+        if name in taken and name in of_c:
             yield book.finding("reserved-definition", syntax.line(node), name)
 
 
-def _call(book: RuleBook, node: Node, names: frozenset[str]) -> Iterator[Finding]:
+def _call(book: RuleBook, node: Node, own: frozenset[str]) -> Iterator[Finding]:
+    """Check one call; `own` are the functions and values of the file. The binary shows which function is called."""
     name = syntax.callee(node)
-    if name in book.lists["host_functions"] and name not in names:
+    if name in book.lists["host_functions"] and name not in own:
         yield book.finding("host-function", syntax.line(node), name)
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -138,6 +138,8 @@ class Source:
     tokens: tuple[Token, ...]
     directives: tuple[Directive, ...]
     raw_strings: tuple[int, ...] = ()
+    #: Whether a preprocessor wrote the text: keywords of Ascend C and CUDA that it has left are names to a compiler.
+    preprocessed: bool = False
 
     @cached_property
     def macros(self) -> tuple[Macro, ...]:
@@ -169,7 +171,9 @@ class Source:
     @cached_property
     def parsed(self) -> bytes:
         """The text that is parsed."""
-        return _layout(_without_launches(_rewritten(self.expanded))).encode()
+        plain = (token for token in self.expanded if token.kind != "stray")
+        written = plain if self.preprocessed else _rewritten(self.expanded)
+        return _layout(_without_launches(written)).encode()
 
     @cached_property
     def tree(self) -> Node:
@@ -207,7 +211,7 @@ def read_preprocessed(text: str, name: str) -> Source:
         if len(kept) > MAX_TOKENS or len(row) > 16 * MAX_TOKENS:
             raise Unreadable("macro-bomb", line, row[:60])
     starts = [0, *accumulate(len(row) + 1 for row in kept)]
-    source = _lex(text, "\n".join(kept), _Lines(starts, [*numbers, line]))
+    source = replace(_lex(text, "\n".join(kept), _Lines(starts, [*numbers, line])), preprocessed=True)
     if len(source.tokens) > MAX_TOKENS:
         raise Unreadable("macro-bomb", source.tokens[-1].line, source.tokens[-1].text)
     return source

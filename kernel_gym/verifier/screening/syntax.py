@@ -39,6 +39,7 @@ _VALUES = _ARITHMETIC | {"cast_expression", "call_expression", "pointer_expressi
 _INSIDE = ("declarator", "identifier", "operator_name")
 #: Expressions that begin with a call.
 _AROUND_A_CALL = ("call_expression", "assignment_expression", "subscript_expression")
+_QUALIFIERS = ("storage_class_specifier", "type_qualifier")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
 
@@ -121,6 +122,11 @@ def declarators(node: Node) -> list[Node]:
     """Return the declarators of a declaration without initialisers."""
     children = node.children_by_field_name("declarator")
     return [(c.child_by_field_name("declarator") or c) if c.type == "init_declarator" else c for c in children]
+
+
+def words(node: Node) -> frozenset[str]:
+    """Return the words of a declaration that say how it is stored and qualified: `static`, `const`, `mutable`."""
+    return frozenset(text(child) for child in node.children if child.type in _QUALIFIERS)
 
 
 def name_of(declarator: Node | None) -> str:
@@ -254,7 +260,26 @@ def declared_values(root: Node) -> frozenset[str]:
             values.update(name_of(declarator).rpartition("::")[2] for declarator in declarators(node))
         elif node.type == "enumerator":
             values.add(text(node.child_by_field_name("name")))
+        elif node.type == "structured_binding_declarator":
+            values.update(text(child) for child in node.named_children)
+        elif node.type == "lambda_capture_initializer":
+            values.add(text(node.child_by_field_name("left")))
     return frozenset(values) - declared_types(root)
+
+
+@lru_cache(maxsize=4)
+def names_of_c(root: Node) -> frozenset[str]:
+    """Return the names that the file declares with the linkage of C; a definition elsewhere has it, too."""
+    names, around = set[str](), places(root)
+    for node in walk(root):
+        if node.type not in _PLACED or not around[node.id].in_linkage or node.type == "field_declaration":
+            continue
+        if node.type != "expression_statement":
+            names.update(_plain_name(declarator) for declarator in declarators(node))
+            names.update(declared_functions(node))
+        elif declared := misread(node, around[node.id], declared_types(root)):
+            names.add(declared.name)
+    return frozenset(names)
 
 
 @lru_cache(maxsize=4)
@@ -306,7 +331,7 @@ def is_lasting(node: Node, storage: set[str], place: Place) -> bool:
 
 def is_mutable_member(node: Node) -> bool:
     """Return True for the declaration of a member that can be written in a constant object."""
-    return node.type == "field_declaration" and any(text(child) == "mutable" for child in node.children)
+    return node.type == "field_declaration" and "mutable" in words(node)
 
 
 def is_constant(node: Node, mutable: bool = False) -> bool:

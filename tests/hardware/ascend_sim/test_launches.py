@@ -144,12 +144,38 @@ def test_any_text_is_read_to_its_end(source: str) -> None:
         "k<1><<<",
         "{",
         "<<<[{(",
+        "Mmad ){}",
+        "Mmad (){{",
     ],
 )
 def test_every_token_is_read_a_few_times(unit: str) -> None:
     """A search for each launch, each definition or each bracket needs minutes for this text."""
     result = rewrite(unit * 40_000)
     assert result.count("::asc::launcher") == (40_000 if unit == "k<<<1>>>(); " else 0)
+
+
+def test_what_a_kernel_reaches_is_found_once() -> None:
+    """A walk over all words for each launch needs minutes for this text."""
+    body = "".join(f"int a{i};" for i in range(30_000))
+    text = f"__global__ void k() {{ {body} f(); }} void f() {{ Mmad(); }} void h() {{ {'k<<<1>>>();' * 12_000} }}"
+    assert rewrite(text).count("::asc::launcher<ASC_AIC, k>") == 12_000
+
+
+@pytest.mark.parametrize(
+    ("definitions", "kind"),
+    [
+        ("struct Op { Op(int n) : a(n), b(n) { Mmad(); } }; void k() { Op op(1); }", "AIC"),
+        ("template <class T> void f(T t) { Mmad(); } void k() { f(1); }", "AIC"),
+        ("template <class T> struct Op { void Run() { Fixpipe(); } }; void k() { Op<int>().Run(); }", "AIC"),
+        ("void f(int a = g({1, 2})) { Mmad(); } void k() { f(1); }", "AIC"),
+        ("void f(" + "int a, " * 300 + "int b) { Mmad(); } void k() { f(1); }", "AIC"),
+        ("void f() { g(); } void g() { f(); Mmad(); } void k() { f(); }", "AIC"),
+        ("void f() { Mmad(); } void k() { g(); }", "AIV"),
+        ("struct Mmad { int a; }; void f() { k(); Mmad m; } void k() { }", "AIV"),
+    ],
+)
+def test_a_kernel_that_reaches_a_name_of_the_cube_runs_on_cube_cores(definitions: str, kind: str) -> None:
+    assert f"launcher<ASC_{kind}, k>(" in rewrite(f"{definitions} void host() {{ k<<<1, nullptr, s>>>(); }}")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from relu_text import RELU, in_compute
 
 from kernel_gym.hardware.host import cpp_syntax
 from kernel_gym.hardware.host.ascend_launches import rewrite
-from kernel_gym.verifier.screening import dialect
+from kernel_gym.verifier.screening import dialect, syntax
 from kernel_gym.verifier.screening.screen import findings, screen
 from kernel_gym.verifier.screening.source import read
 
@@ -63,6 +63,35 @@ def _work(text):
     finally:
         sys.settrace(None)
     return lines
+
+
+#: Texts of n classes inside each other.
+CLASSES = {
+    "classes in classes": lambda n: "struct A {" * n + "int a; " * n + "} b; " * n,
+    "classes in methods": lambda n: "struct A { __aicore__ void f() {" * n + "int a;" * n + "} } b; " * n,
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_body_of_a_class_is_not_read_again_for_each_class_around_it(name, monkeypatch):
+    """Counts the characters of all nodes whose text is looked at: doubling a text may double them, not more."""
+    plain, characters = syntax.text, 0
+
+    def counted(node):
+        nonlocal characters
+        characters += len(plain(node))
+        return plain(node)
+
+    monkeypatch.setattr(syntax, "text", counted)
+    counts = []
+    for n in (100, 200):
+        source = read(CLASSES[name](n))
+        assert not source.tree.has_error
+        screen(source)
+        dialect.lint(source)
+        counts.append(characters)
+        characters = 0
+    assert counts[1] < 2.5 * counts[0]
 
 
 @pytest.mark.parametrize("unit", ["a ~ ", ".5 ", "x < "])

@@ -88,6 +88,9 @@ HONEST_LINES = [
     'extern "C" { void f() { int32_t id(EVENT_ID0); TPosition at(TPosition::VECCALC); int8_t e(A::EVENT_ID1); } }',
     'int Later(int);\nextern "C" int f() { int Later(int); return Later(2); }\nint Later(int x) { return x; }',
     "struct Lazy { mutable int seen = 0; int Get() const { return ++seen; } };\nconstexpr int kOne = 1;",
+    "template <class F> __aicore__ inline uint32_t Each(F read) { return read(1); }",
+    "struct Clock { int operator()(int a) const { return a; } };\ninline int Now(Clock time) { return time(3); }",
+    'inline int read(int x) { return x; }\nextern "C" { inline int Other(int x) { return read(x); } }',
 ]
 
 
@@ -97,6 +100,10 @@ def test_honest_declarations_pass(line):
 
 
 HONEST_STATEMENTS = [
+    "uint32_t sum = 0; auto write = [&](uint32_t i) { sum += i; }; write(2);",
+    "auto select = [](bool c, int a, int b) { return c ? a : b; }, wait = select; (void)wait(true, 1, 2);",
+    "auto [read, write] = pair; read(1); auto f = [remove = twice](int i) { return remove(i); };",
+    "for (const auto &poll : polls) { poll(1); }",
     "const uint32_t k = 3; uint32_t j = k;",
     "int32_t counts[4] = {0, 0, 0, 0}; counts[0]++;",
     "auto twice = [&](int32_t v) { return v + v; }; (void)twice(2);",
@@ -205,6 +212,15 @@ CHEATS = [
     ("#define N asc\nusing namespace N;", "reserved-name"),
     ('extern "C" void *memcpy(void *d, const void *s, unsigned long n) { return d; }', "reserved-definition"),
     ('extern "C" void _init() {}', "reserved-definition"),
+    ('extern "C" { void _init(); }\nvoid _init() {}', "reserved-definition"),
+    ('extern "C" void (_init)();\nvoid _init() {}', "reserved-definition"),
+    ('extern "C" { struct S { friend void _init(); }; }\nvoid _init() {}', "reserved-definition"),
+    ('extern "C" { inline void f() { void _init(); } }\nvoid _init() {}', "reserved-definition"),
+    ('using F = void();\nextern "C" { const F _init; }\nvoid _init() {}', "reserved-definition"),
+    (
+        'extern "C" { namespace a { void *memcpy(void *, int); } }\nvoid *a::memcpy(void *d, int) { return d; }',
+        "reserved-definition",
+    ),
     ("void *operator new(unsigned long) { return nullptr; }", "reserved-definition"),
     ("void *(operator new)(unsigned long, int *place) { return place; }", "reserved-definition"),
     ("void ((operator delete[]))(void *, int) {}", "reserved-definition"),
@@ -315,6 +331,9 @@ def marked(text: str) -> str:
         ("__float128 q = 1;", "reserved-name", 1),
         ("int f() { return __builtin_alloca(3); }", "reserved-name", 1),
         ("a;" * 200_001, "macro-bomb", 1),
+        ("float *f ( ) { return __inout_pipe__ ( ( float * ) 4096 ) ; }", "forged-pointer", 1),
+        ("void f ( ) { __mix__ ( [ ] { static int counter ; } ) ; }", "mutable-global", 1),
+        ("static int __simd_vf__ = 1 ;", "mutable-global", 1),
     ],
 )
 def test_preprocessed_text_is_screened(text, rule, line):
@@ -326,7 +345,8 @@ def test_preprocessed_text_is_screened(text, rule, line):
 def test_honest_preprocessed_text_passes():
     launch = "int f() { relu<float><<<1, nullptr, s>>>(x, y); return 0; }\n"
     offset = "constexpr unsigned long k = __builtin_offsetof(T, x);\n"
-    assert screen_preprocessed(marked(launch + offset + 'constexpr const char *t = "a R";\n')) is None
+    pointers = "void g(float *__restrict__ x, const float *__restrict y) {}\n"
+    assert screen_preprocessed(marked(launch + offset + pointers + 'constexpr const char *t = "a R";\n')) is None
 
 
 @pytest.mark.parametrize(
