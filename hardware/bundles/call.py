@@ -373,9 +373,12 @@ def _indices(inputs: list[Any], outputs: list[Any]) -> list[int]:
     return indices + [sum(present) + i for i in range(len(outputs))]
 
 
-def _plain_values(arguments: list[Any]) -> list[Any]:
-    """Return the values of a launch that are no tensors, in a form in which NaN equals itself."""
-    return [repr(argument) for argument in arguments if not isinstance(argument, torch.Tensor)]
+def _plain_values(arguments: list[Any]) -> list[str]:
+    """Return the arguments of a launch, without what tensors hold, in a form in which NaN equals itself.
+
+    Where a tensor stands, and where none, can carry a number, too.
+    """
+    return ["tensor" if isinstance(argument, torch.Tensor) else repr(argument) for argument in arguments]
 
 
 def _is_same(array: Array, other: Array) -> bool:

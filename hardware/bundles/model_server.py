@@ -175,8 +175,9 @@ class Server:
             setattr(torch.ops, library, extension)
 
     def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
-        content = torch.full((tensor.nbytes,), self._poison, dtype=torch.uint8)
-        return tensor.copy_(content.view(tensor.dtype).reshape(tensor.shape))
+        tensor.zero_()  # which counts as a write, unlike what follows
+        tensor.untyped_storage().fill_(self._poison)  # a truth value would become 1
+        return tensor
 
     def _keep(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remember that the memory of tensors is as torch found it, or as a launch left it."""

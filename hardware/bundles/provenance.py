@@ -26,6 +26,8 @@ _FIRST = (0x52000000, 0x53000000)
 #: Bytes of arrays that are kept of one call.
 MOST_BYTES = 2 << 30
 _CODED = ("float32", "float64")
+#: Most draws for values that another array does not have; a single truth value has only two.
+_DRAWS = 64
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -75,7 +77,7 @@ class Probe:
             numbers = np.arange(self._count, self._count + array.size, dtype=np.uint32)
             self._count += array.size
             return (numbers + np.uint32(self._first)).view(np.float32).astype(array.dtype).reshape(array.shape)
-        values = array if fixed else self._drawn(array, result)
+        values = array if fixed else self._unlike_others(array, result)
         self._given.append(values)
         return values
 
@@ -125,10 +127,12 @@ class Probe:
         """Return where an array of integers or of 16-bit floats comes from; in the second call it had other values.
 
         Such values are too few to have one for each element: what is not a whole array that the model was given may
-        have been chosen by value. It must be the same array in both calls.
+        have been chosen by value. It must be the same array in both calls. Where it may be one of several, which of
+        them it is may not make a difference: else the choice would carry a bit.
         """
         pairs = zip(known, self._given, strict=False)
-        if any(other is not None and _is_equal(flat, array) and _is_equal(others, other) for array, other in pairs):
+        sources = [array for array, other in pairs if other is not None and _is_equal(others, other)]
+        if sources and all(_is_equal(flat, source) for source in sources):
             return "same"
         return "constant" if np.array_equal(_bits(flat), _bits(others)) else "computed"
 
@@ -146,6 +150,15 @@ class Probe:
             if source.start is not None and source.start <= first and last < source.start + source.size:
                 return index, first - source.start
         return None
+
+    def _unlike_others(self, array: Array, result: bool) -> Array:
+        """Return drawn values that no other array of the model has, if some draws find such."""
+        others = [given for given in self._given if given is not None and given.size == array.size]
+        for _ in range(_DRAWS):
+            drawn = self._drawn(array, result)
+            if not any(_is_equal(np.ravel(drawn), other) for other in others):
+                break
+        return drawn
 
     def _drawn(self, array: Array, result: bool) -> Array:
         if array.dtype.kind in "iub" and result:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
-from kernel_gym.hardware.bundles import provenance
+from kernel_gym.hardware.bundles import call, provenance
 from kernel_gym.hardware.bundles.provenance import Probe
 
 X = np.random.default_rng(1).standard_normal((6, 8)).astype(np.float32)
@@ -87,6 +88,22 @@ def test_the_choice_between_results_is_not_free(dtype):
     assert [probe.origin(0, result, results) for result in results] == ["same", "computed"]
 
 
+def test_the_choice_between_results_of_one_truth_value_is_not_free():
+    """Among many such results every pair of values of the two calls exists."""
+    probe, results = Probe(), [np.array([k % 2 == 1]) for k in range(24)]
+    given = [probe.give(result, result=True) for result in results]
+    probe.observe(given[0])
+    chosen = [probe.origin(0, np.array([value]), results) for value in (True, False)]
+    assert chosen.count("computed") >= 1
+    assert "same" not in chosen
+
+
+def test_results_of_few_elements_differ_from_each_other():
+    probe = Probe()
+    given = [int(probe.give(np.zeros(1, np.uint8), result=True)[0]) for _ in range(40)]
+    assert len(set(given)) == 40
+
+
 def test_a_large_array_may_go_through_many_launches(monkeypatch):
     """Of arrays that are sent back as they were given, none is kept twice: a workspace may have gigabytes."""
     monkeypatch.setattr(provenance, "MOST_BYTES", 1000)
@@ -96,3 +113,10 @@ def test_a_large_array_may_go_through_many_launches(monkeypatch):
     assert [probe.origin(i, results[i], results[: i + 1]) for i in range(4)] == ["same"] * 4
     probe.observe(np.arange(1001, dtype=np.int32))  # what is not sent back is kept, up to a limit
     assert probe.origin(4, np.arange(1001, dtype=np.int32), results) == "computed"
+
+
+def test_where_a_launch_has_no_tensor_may_not_differ():
+    """Optional inputs that are there or not would carry a bit each."""
+    tensor = torch.zeros(1)
+    assert call._plain_values([tensor, None, 2.0]) != call._plain_values([None, tensor, 2.0])
+    assert call._plain_values([tensor, float("nan")]) == call._plain_values([tensor + 1, float("nan")])
