@@ -18,7 +18,7 @@ from kernel_gym.tasks.task import Task
 
 if TYPE_CHECKING:
     from kernel_gym.authors.contract import Author
-    from kernel_gym.envs.options import Options
+    from kernel_gym.envs.options import Options, Sizes
     from kernel_gym.hardware.device import Device
     from kernel_gym.memory.embedding import Embedder
     from kernel_gym.verifier.inspection import Inspect
@@ -89,17 +89,22 @@ def device_name(options: Options) -> str:
 
 
 def judge_name(options: Options) -> str:
-    """Return the name of what decides latencies: the device, its options, and the policy unless that is `strict`.
+    """Return the name of what decides latencies: the device, its options, the sizes and the policy.
+
+    Those that are the default are left out.
 
     Latencies by different ones are not compared. Empty when a custom verifier does not name its device.
     """
     policy = getattr(options.verifier, "policy", options.policy)
-    return judged_by(device_name(options), policy, options.device_options)
+    return judged_by(device_name(options), policy, options.device_options, options.sizes)
 
 
-def judged_by(device: str, policy: str, device_options: Mapping[str, Any] | None = None) -> str:
-    """Return the name of a device with options and a policy, as traces keep it."""
+def judged_by(
+    device: str, policy: str, device_options: Mapping[str, Any] | None = None, sizes: Sizes = "timing"
+) -> str:
+    """Return the name of a device with options, sizes and a policy, as traces keep it."""
     notes = [f"{name}={value}" for name, value in sorted((device_options or {}).items())]
+    notes += [f"{sizes} sizes"] if sizes != "timing" else []
     notes += [policy] if policy not in ("", "strict") else []
     return f"{device} ({', '.join(notes)})" if device and notes else device
 

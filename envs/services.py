@@ -110,7 +110,7 @@ class Services:
         return self.author.language
 
     def judged_here(self, item: MemoryItem) -> bool:
-        """Return whether an item's verdict, if it has one, comes from this device with these options and policy."""
+        """Return whether an item's verdict, if it has one, comes from this device, these options, sizes and policy."""
         verdict = item.verdict
         if verdict is None or not verdict.device or not self.judge:
             return True
@@ -119,7 +119,7 @@ class Services:
         return named == self.judge
 
     def judged(self, verdict: Verdict) -> Verdict:
-        """Return a verdict as the bank keeps it: with the options of its device and its policy."""
+        """Return a verdict as the bank keeps it: with the options of its device, the sizes and its policy."""
         return replace(verdict, device=self.judge) if verdict.device and self.judge else verdict
 
     def operators(self, task: Task) -> frozenset[str]:

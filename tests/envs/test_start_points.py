@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_gym.envs.factories import device_name
+from kernel_gym.envs.factories import device_name, judge_name
 from kernel_gym.envs.known_optimum import ArithmeticJudge
 from kernel_gym.envs.options import Options
 from kernel_gym.envs.pool import Child
@@ -96,6 +96,11 @@ def test_kernels_of_another_chip_or_policy_do_not_count(make: Any, stand_ins: An
     assert bank.problems() == ()
     traces = [item.verdict.device for item in bank.items() if item.kind is Kind.TRACE and item.verdict is not None]
     assert traces == ["sim (chip=910B4)", "sim", "sim (reference)"]
+
+
+def test_latencies_at_other_sizes_are_those_of_another_judge() -> None:
+    options = [Options(verifier=Judge("sim"), sizes=sizes) for sizes in ("timing", "held-out")]
+    assert [judge_name(each) for each in options] == ["sim", "sim (held-out sizes)"]
 
 
 def test_a_trace_that_names_the_device_alone_counts_for_its_policy(make: Any, stand_ins: Any) -> None:
