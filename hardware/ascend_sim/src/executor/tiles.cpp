@@ -182,6 +182,8 @@ void Executor::tile_function(uint32_t op, uint32_t dtype, asc_local dst, asc_loc
     record.elements = tile.rows * tile.columns;
     record.repeats = static_cast<uint32_t>(tile.rows * divide_up(static_cast<uint64_t>(tile.columns) * element, 256));
     record.a = tile.rows;
+    if (op == ASC_SORT) record.b = record.c = tile.flags ? record.elements : tile.columns;
+    if (op == ASC_TOPK) record.b = tile.columns, record.c = tile.axis;
     record.operands = 2;
     record.operand[0] = {dst.addr, 1, 8};
     record.operand[1] = {src0.addr, 1, 8};

@@ -79,6 +79,22 @@ Ticks Costs::passes(Ticks count, const Instr &instr) const {
     return count * (pass_startup_ + repeat * instr.repeats) / CYCLE;
 }
 
+// A row-wise function of the library. One that sorts takes no less than the instructions that it consists of.
+Ticks Costs::tile(const Instr &instr) const {
+    const Ticks time = passes(tile_[instr.op], instr) + pass_row_ * instr.a;
+    if (!instr.b) return time;
+    return std::max(time, static_cast<Ticks>(up(instr.elements, instr.b)) * sorting(instr.b, instr.c));
+}
+
+// Sort32, then MrgSort of four lists at a time, of which no more than `kept` pairs go on.
+Ticks Costs::sorting(uint64_t elements, uint64_t kept) const {
+    uint64_t lists = up(elements, 32);
+    Ticks total = sort_ * static_cast<Ticks>(lists);
+    for (uint64_t length = 32; lists > 1; lists = up(lists, 4), length *= 4)
+        total += merge_ * static_cast<Ticks>(up(lists * std::min(length, kept), 32));
+    return total;
+}
+
 // Level-2 reductions: one result a repeat, repeated until one result is left.
 Ticks Costs::reduce(const Instr &instr) const {
     Line row = reduce_[instr.op < 3 ? instr.op * 3 : 0];
@@ -106,7 +122,7 @@ Ticks Costs::unit(const Instr &instr) const {
     switch (instr.family) {
         case Family::Vector: return instr.op < ASC_VECTOR_OPS ? of(vector_[instr.op], instr) : 0;
         case Family::Library: return instr.op < ASC_LIBRARY_OPS ? passes(library_[instr.op], instr) : 0;
-        case Family::Tile: return instr.op < ASC_TILE_OPS ? passes(tile_[instr.op], instr) + pass_row_ * instr.a : 0;
+        case Family::Tile: return instr.op < ASC_TILE_OPS ? tile(instr) : 0;
         case Family::Cast: return basic(Basic::Cast, instr);
         case Family::Compare: return basic(Basic::Compare, instr);
         case Family::Select: return basic(Basic::Select, instr);

@@ -37,6 +37,8 @@ private:
     Ticks basic(Basic row, const Instr &instr) const { return of(basic_[static_cast<size_t>(row)], instr); }
     Ticks passes(Ticks count, const Instr &instr) const;
     Ticks reduce(const Instr &instr) const;
+    Ticks tile(const Instr &instr) const;
+    Ticks sorting(uint64_t elements, uint64_t kept) const;
     Ticks unit(const Instr &instr) const;
     Ticks conflict(const Instr &instr) const;
 

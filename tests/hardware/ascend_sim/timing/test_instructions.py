@@ -145,6 +145,111 @@ def test_every_operation_of_a_family_costs_its_repeats(family: str, tmp_path: Pa
         assert large - middle == pytest.approx(2 * (middle - small), rel=0.01), name
 
 
+#: Instructions that compute the same as a function of the library, at least as fast as any other.
+SAME = {
+    "log": ["ln"],
+    "log2": ["ln", "muls"],
+    "log10": ["ln", "muls"],
+    "exp": ["exp"],
+    "clamp_max": ["mins"],
+    "clamp_min": ["maxs"],
+    "xor": ["or", "and", "not", "and"],
+    "reglu": ["relu", "mul"],
+    "sigmoid": ["muls", "exp", "adds", "reciprocal"],
+    "silu": ["muls", "exp", "adds", "div"],
+    "swish": ["muls", "exp", "adds", "div"],
+    "swiglu": ["muls", "exp", "adds", "div", "mul"],
+    "tanh": ["muls", "exp", "adds", "adds", "div"],
+    "sinh": ["exp", "reciprocal", "sub", "muls"],
+    "cosh": ["exp", "reciprocal", "add", "muls"],
+    "asinh": ["mul", "adds", "sqrt", "add", "ln"],
+    "acosh": ["mul", "adds", "sqrt", "add", "ln"],
+    "atanh": ["adds", "muls", "adds", "div", "ln", "muls"],
+    "faster_gelu": ["muls", "exp", "adds", "div"],
+    "gelu": ["mul", "mul", "muls", "add", "muls", "exp", "adds", "div"],
+    "geglu": ["mul", "mul", "muls", "add", "muls", "exp", "adds", "div", "mul"],
+    "power": ["ln", "mul", "exp"],
+}
+#: There is none for words of 32 bits.
+XOR = ("xor", "ASC_F32")
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"), [(name, dtype) for name in SAME for dtype in ("ASC_F32", "ASC_F16") if (name, dtype) != XOR]
+)
+def test_a_function_of_the_library_costs_no_less_than_its_instructions(function: str, dtype: str) -> None:
+    operations = {family: _figures(family) for family in ("vector", "library")}
+    kind = names("asc_dtype").index(dtype)
+    for repeats in (1, 2, 3, 5, 10, 30, 64, 128, 255):
+        parts = [f"family=0 op={operations['vector'].index(part)}" for part in SAME[function]]
+        whole = f"family=1 op={operations['library'].index(function)}"
+        assert _on_v([whole], repeats, kind) > _on_v(parts, repeats, kind), repeats
+
+
+def _figures(family: str) -> list[str]:
+    """The rows of a family in a chip profile, in the order of its operations."""
+    return list(yaml.safe_load((chip.CHIPS / "base.yaml").read_text())[family])
+
+
+def _on_v(parts: list[str], repeats: int, dtype: int = 0) -> float:
+    records = [f"vector pipe={V} repeats={repeats} dtype={dtype} {part}" for part in parts]
+    return float(time(launch([records]))["pipes"]["V"])
+
+
+def test_the_rows_of_a_profile_are_in_the_order_of_the_operations() -> None:
+    for family in ("vector", "library"):
+        rows = [row.replace("_", "").upper() for row in _figures(family)]
+        listed = [name.removeprefix("ASC_").replace("EXPHIGH", "EXP") for name in names(f"asc_{family}_op")]
+        assert rows == listed
+
+
+#: Sort, TopK with k = p.v[2], and what they consist of: Sort32, then MrgSort of four lists at a time.
+SORTING = (
+    FRAMES["vector"]
+    + """
+    const int n = p.v[1], k = p.v[2];
+    LocalTensor<float> tmp = tt.Get<float>();
+    switch (p.v[0]) {
+    case 0: Sort<float, true>(c, a, u, tmp, n / 32); break;
+    case 1: TopK(c, i, a, i, tm.Get<bool>(), t, k, TopkTiling{}, TopKInfo{1, n, n}); break;
+    case 2:
+        Sort32(c, a, u, n / 32);
+        for (int length = 32, lists = n / 32; lists > 1; length *= 4, lists = (lists + 3) / 4) {
+            const int kept = length < k ? length : k, merged = lists < 4 ? lists : 4;
+            MrgSort4Info how;
+            how.ifExhaustedSuspension = false; how.validBit = (1 << merged) - 1; how.repeatTimes = lists / merged;
+            for (int j = 0; j < 4; ++j) how.elementLengths[j] = kept;
+            MrgSort(b, MrgSortSrcList<float>(c, c[2 * kept], c[4 * kept], c[6 * kept]), how);
+        }
+    }
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def sorting() -> Iterator[Compiled]:
+    with AscendSim() as device:
+        yield Compiled(device, source(SORTING, 1))
+
+
+@pytest.mark.parametrize(
+    ("elements", "kept"), [(32, 32), (128, 128), (512, 512), (1024, 1024), (2048, 64), (2048, 2048), (4096, 4096)]
+)
+def test_sorting_costs_no_less_than_its_instructions(sorting: Compiled, elements: int, kept: int) -> None:
+    values = [np.ones(131072, np.float32)]
+
+    def on_v(what: int) -> float:
+        run = sorting(values, [((131072,), "float32")], False, [what, elements, kept])
+        assert run.status == "ok", run.fault
+        assert run.profile is not None
+        return run.profile.pipes["V"]
+
+    if elements < 4096:  # for which TopK has too little temporary space
+        assert on_v(1) >= on_v(2)
+    if kept == elements:
+        assert on_v(0) >= on_v(2)
+
+
 # ---- set-up ---------------------------------------------------------------------------------------------------------
 
 
