@@ -215,8 +215,8 @@ class AscendSim:
         return self._launch_us() + nbytes / (self._chip["memory.hbm_gbs"] * 1e3)
 
     def _reference_us(self, signature: Signature, work: int) -> float:
-        """Return the time that no kernel for a task can do without, whether it moves tensors or multiplies."""
-        return self._launch_us() + max(self.floor_us(signature), self.compute_us(signature, work))
+        """Return the time of a kernel for a task that moves its tensors from and to HBM once, and multiplies."""
+        return max(self._copy_us(signature.nbytes), self._launch_us() + self.compute_us(signature, work))
 
     def _launch_us(self) -> float:
         return self._chip["launch.base_us"] + self._chip["launch.core_us"] * self._chip["vector_cores"]

@@ -59,9 +59,9 @@ class ConfinedInstance:
         # In float64 an output may have eight bytes where the signature has one.
         limit = 8 * sum(spec.numel for spec in self.signature.outputs)
         _, outputs = self._call("evaluate", inputs, precision, limit, EVALUATE_SECONDS, rounded=rounded)
-        shapes = [tuple(tensor.shape) for tensor in outputs]
-        if shapes != [spec.shape for spec in self.signature.outputs]:
-            raise TaskError(f"the reference returns tensors of other shapes than before at case {self.case.name!r}")
+        returned = [(tuple(tensor.shape), tensor.dtype.is_floating_point) for tensor in outputs]
+        if returned != [(spec.shape, "float" in spec.dtype) for spec in self.signature.outputs]:
+            raise TaskError(f"the reference returns other tensors than before at case {self.case.name!r}")
         return tuple(outputs)
 
     def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:

@@ -253,6 +253,20 @@ def test_a_signature_that_no_kernel_can_have_is_refused(monkeypatch, inputs, int
         confined_instance.ConfinedInstance("", "", case, case)
 
 
+@pytest.mark.parametrize("output", [torch.zeros(3), torch.zeros(4, dtype=torch.bool)])
+def test_outputs_of_another_shape_or_kind_of_element_are_refused(monkeypatch, output):
+    signature = Signature((InputSpec((4,)),), (TensorSpec((4,)),))
+    monkeypatch.setattr(
+        confined_instance.ConfinedInstance,
+        "_call",
+        lambda _, method, *__, **___: (Response(signature=signature), [output] if method == "evaluate" else []),
+    )
+    case = Case("public", "public")
+    instance = confined_instance.ConfinedInstance("", "", case, case)
+    with pytest.raises(TaskError, match="other tensors than before"):
+        instance.evaluate((torch.zeros(4),))
+
+
 def test_an_amount_of_work_that_no_kernel_has_is_limited(monkeypatch):
     answer = (Response(signature=Signature((), ()), work=10**400), [])
     monkeypatch.setattr(confined_instance.ConfinedInstance, "_call", lambda *_, **__: answer)

@@ -29,7 +29,7 @@ _PARAMETERISED = re.compile(r"(%[\w$]+?)<\d+>")
 #: is loaded anew for every call.
 _VARIABLE = re.compile(r"\.global\s+(?:\.\w+\s*|\d+\b\s*)+(?!_Z)([A-Za-z_$][\w$]*)\s*(?:\[\d*\]\s*)*(?=[;,])")
 #: What may be before an instruction: braces, labels, a predicate.
-_BEFORE = re.compile(r"(?:[\s{}]|[\w$]+\s*:(?!:)|@!?\s*[%\w$]+)*")
+_BEFORE = re.compile(r"(?:[\s{}]|[%\w$]+\s*:(?!:)|@!?\s*[%\w$]+)*")
 
 
 def screen(text: str) -> Finding | None:
@@ -66,10 +66,10 @@ def _registers(text: str) -> Iterator[Finding]:
 
 
 def _instruction(statement: str) -> str:
-    """Return the instruction's name without its suffixes; empty for a directive."""
+    """Return the instruction's name without its suffixes, or what stands in its place; empty for a directive."""
     rest = statement[_BEFORE.match(statement).end() :]  # type: ignore[union-attr]
     if rest.startswith(".") and "{" in rest:  # the head of a function, and perhaps its first instruction
         rest = rest[rest.rindex("{") :]
         rest = rest[_BEFORE.match(rest).end() :]  # type: ignore[union-attr]
-    match = re.match(r"[A-Za-z_$][\w$]*", rest)
+    match = re.match(r"[A-Za-z_$][\w$]*|%.{0,20}", rest)
     return match[0] if match else ""

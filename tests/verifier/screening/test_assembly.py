@@ -74,6 +74,8 @@ def test_honest_instructions_pass(inline):
         ("nanosleep.u32 1000;", "device-instruction", "nanosleep"),
         ("@!%p1 pmevent 1;", "device-instruction", "pmevent"),
         ("{ LABEL: brkpt; }", "device-instruction", "brkpt"),
+        ("{ .reg .b32 %lab; } %lab: nanosleep.u32 1000;", "device-instruction", "nanosleep"),
+        ("{ .reg .b32 %lab; } %lab nanosleep.u32 1000;", "device-instruction", "%lab nanosleep"),
         ("{ .global .u32 kept; st.global.u32 [kept], 1; }", "device-variable", "kept"),
         ("{ .global .align 4 .b8 kept[4]; }", "device-variable", "kept"),
         (".loc 1 5 0 mov.u64 %rd1, %globaltimer;", "device-register", "%globaltimer"),
