@@ -126,10 +126,14 @@ bool L2::share(Ticks together, const std::function<void()> &at_work) {
         if (i % 64 == 0) at_work();
         share(*met_[i], static_cast<uint32_t>(together / UNIT));
     }
+    repeat();
+    return !met_.empty();
+}
+
+void L2::repeat() {
     ++pass_;
     again_ = true;
     accesses_ = come_ = 0;
-    return !met_.empty();
 }
 
 void L2::share(const Sector &at, uint32_t together) {
@@ -159,7 +163,7 @@ void L2::fetch_together(uint32_t together) {
         for (; done < done_.size() && ends(done_[done]) < begins(visit); ++done) there |= done_[done]->moved;
         if (visit->write || !visit->moved || (visit->moved & ~there)) continue;
         visit->sharers = 0;
-        visit->filled_at = begins(done_[done - 1]);
+        visit->brought = begins(done_[done - 1]);
     }
     for (size_t i = 0; i < order_.size(); ++i) {
         const Visit &visit = *order_[i];
@@ -195,11 +199,10 @@ void L2::contend(Stay Visit::*kind, uint32_t window) {
     }
 }
 
-// Whether what another core has fetched was evicted since. `filled_at` is when that was; the core's own fills tell how
-// much all cores have filled since then.
+// Whether what another core has fetched was evicted since then: the core's own fills tell how much all cores have filled.
 bool L2::evicted(const Filler &filler, const Visit &visit) const {
     const uint64_t filled = filler.filled * filler.beside / SECTOR, now = std::max(1u, visit.time.first);
-    return filled * (now - visit.filled_at) / now > capacity_;
+    return filled * (now - visit.brought) / now > capacity_;
 }
 
 // Beyond the capacity older data is evicted, of which a part is dirty.

@@ -65,6 +65,8 @@ public:
     // most `together`, fetch them with it, and later ones find them in L2. False: no core read what another one
     // touched, and the second pass would be like the first. `at_work` is called now and then.
     bool share(Ticks together, const std::function<void()> &at_work);
+    // Begins the second pass once more.
+    void repeat();
     // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
     void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch);
 
@@ -91,6 +93,7 @@ private:
         uint32_t access;     // that began it, counted in this pass
         uint32_t next;       // in the list of the sector's visits
         uint32_t filled_at;  // the fill clock of its block's last access
+        uint32_t brought;    // when another core had fetched it, in units
         uint32_t block;
         uint32_t stay;              // the visit that began it
         uint32_t takes;             // units of time, until what it brings is there

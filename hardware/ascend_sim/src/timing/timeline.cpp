@@ -52,21 +52,19 @@ void Timeline::play(const Step &step) {
 // ---- pipes -------------------------------------------------------------------------------------------------------
 
 // S spends its issue time. If the pipe's queue is full, S waits for a slot.
-Ticks Timeline::issue(Core &at, uint8_t number) {
+Times Timeline::issue(Core &at, uint8_t number) {
     Pipe &pipe = at.pipe[number];
     use_loaded(at);
     at.clock += issue_;
     totals_.busy[ASC_S] += issue_;
     if (number == ASC_S) return at.clock;
-    Ticks &slot = pipe.starts[pipe.next];
-    if (slot > at.clock) {
-        totals_.wait[ASC_S][number] += slot - at.clock;
-        at.clock = slot;
-    }
-    const Ticks start = std::max({pipe.free, pipe.gate, at.clock});
-    if (start > pipe.free) {
-        const uint8_t cause = pipe.gate >= at.clock ? pipe.gate_from : static_cast<uint8_t>(ASC_S);
-        totals_.wait[number][cause] += start - pipe.free;
+    Times &slot = pipe.starts[pipe.next];
+    if (slot.time > at.clock.time) totals_.wait[ASC_S][number] += slot.time - at.clock.time;
+    at.clock = latest(at.clock, slot);
+    const Times start = latest(latest(pipe.free, pipe.gate), at.clock);
+    if (start.time > pipe.free.time) {
+        const uint8_t cause = pipe.gate.time >= at.clock.time ? pipe.gate_from : static_cast<uint8_t>(ASC_S);
+        totals_.wait[number][cause] += start.time - pipe.free.time;
     }
     slot = start;
     pipe.next = pipe.next + 1 == pipe.starts.size() ? 0 : pipe.next + 1;
@@ -74,21 +72,22 @@ Ticks Timeline::issue(Core &at, uint8_t number) {
 }
 
 // The pipe accepts the next instruction at `free`; this instruction's results are ready at `done`.
-void Timeline::run(Core &at, const Step &step, Ticks start, Ticks free, Ticks done) {
+void Timeline::run(Core &at, const Step &step, Ticks start, Times free, Times done) {
     Pipe &pipe = at.pipe[step.pipe];
-    const Ticks busy = done - std::max(start, std::min(pipe.done, done));
+    const Ticks busy = done.time - std::max(start, std::min(pipe.done.time, done.time));
     totals_.busy[step.pipe] += busy;
     ++totals_.instructions[step.pipe];
     pipe.free = free;
-    pipe.done = std::max(pipe.done, done);
+    pipe.done = latest(pipe.done, done);
     spend(step.line, step.pipe, busy);
-    if (tracing_) trace_->add(at.block, at.place, step.pipe, names_[&step - steps_.data()], step.line, start, done);
+    if (tracing_)
+        trace_->add(at.block, at.place, step.pipe, names_[&step - steps_.data()], step.line, start, done.time);
 }
 
 void Timeline::plain(Core &at, const Step &step) {
-    const Ticks start = issue(at, step.pipe);
+    const Times start = issue(at, step.pipe);
     at.work[step.pipe] += step.value;
-    run(at, step, start, start + step.value, start + step.value);
+    run(at, step, start.time, start + step.value, start + step.value);
 }
 
 void Timeline::spend(int32_t line, uint8_t pipe, Ticks time) {
@@ -106,10 +105,10 @@ void Timeline::scalar(Core &at, const Step &step) {
 }
 
 void Timeline::use_loaded(Core &at) {
-    if (at.loaded <= at.clock) return;
-    at.work[ASC_S] += at.loaded - at.clock;
-    totals_.busy[ASC_S] += at.loaded - at.clock;
-    at.clock = at.loaded;
+    const Ticks waits = std::max<Ticks>(0, at.loaded.time - at.clock.time);
+    at.work[ASC_S] += waits;
+    totals_.busy[ASC_S] += waits;
+    at.clock = latest(at.clock, at.loaded);
 }
 
 // ---- copies ------------------------------------------------------------------------------------------------------
@@ -161,7 +160,8 @@ Ticks Timeline::share_of_hbm(Core &at, uint64_t read, uint64_t written) const {
 void Timeline::copy(Core &at, const Step &step, bool write) {
     const Rates &rates = launch_.rates;
     const Move &move = moves_[step.value];
-    const Ticks start = at.filler.now = issue(at, step.pipe);
+    const Times start = issue(at, step.pipe);
+    at.filler.now = start.time;
     at.filler.takes = rates.hbm.of(static_cast<uint64_t>(move.bursts) * move.bytes);
     const Touch found = touch(at, step, write);
     const Ticks contention = rates.shared * found.shared + rates.contended * found.contended;
@@ -179,12 +179,14 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     }
     at.work[step.pipe] += time - shared;
     const Ticks hbm = share_of_hbm(at, write ? 0 : found.fetched(), found.written_back);
-    const Ticks through = std::max(start + time, hbm ? at.way.book(start, hbm) : 0);
-    if (rates.share.scaled >= rates.hbm.scaled) transfer(at, hbm, through);
-    Ticks begun = start;
-    if (!write && start > at.pipe[step.pipe].free) {  // an idle pipe waits until the core's writes leave it the path
-        begun = through - time;
-        totals_.wait[step.pipe][ASC_MTE3] += begun - start;
+    const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
+    const Times through{end, start.least + time - shared + launch_.left.of(shared, start.least + time - launch_.since)};
+    if (rates.share.scaled >= rates.hbm.scaled) transfer(at, hbm, end);
+    Ticks begun = start.time;
+    if (!write &&
+        begun > at.pipe[step.pipe].free.time) {  // an idle pipe waits until the core's writes leave it the path
+        begun = end - time;
+        totals_.wait[step.pipe][ASC_MTE3] += begun - start.time;
     }
     const Ticks latency = !write ? latency_ : step.pipe == ASC_FIX ? fix_latency_ : write_latency_;
     totals_.contention += contention;
@@ -208,10 +210,13 @@ void Timeline::signal(Core &at, const Step &step) {
     at.clock += issue_;
     totals_.busy[ASC_S] += issue_;
     const bool all = step.pipe >= ASC_PIPES;
-    const Ticks time = all ? at.drained() : step.pipe == ASC_S ? at.clock : at.pipe[step.pipe].reached(at.clock);
+    const Times time = all ? at.drained() : step.pipe == ASC_S ? at.clock : at.pipe[step.pipe].reached(at.clock);
     Moment &moment = token(at, static_cast<uint32_t>(step.value));
-    if ((step.flags & LATEST) && moment.time >= time) return;  // others have announced it later
-    moment = {time, all ? static_cast<uint8_t>(ASC_S) : step.pipe};
+    const uint8_t pipe = all ? static_cast<uint8_t>(ASC_S) : step.pipe;
+    if (!(step.flags & LATEST)) moment = {time, pipe};
+    else
+        moment = {latest(moment.at, time),
+                  moment.at.time >= time.time ? moment.pipe : pipe};  // by the last to announce it
 }
 
 void Timeline::wait(Core &at, const Step &step) {
@@ -221,7 +226,7 @@ void Timeline::wait(Core &at, const Step &step) {
     if (step.value >= SHARED_TOKEN) {
         // IBWait reads the event from global memory, even if it was set long ago; a flag between cores is a register.
         const bool event = step.value >= EVENT_TOKEN;
-        until = {event ? std::max(until.time, at.clock) + event_ : until.time + sync_, CAUSE_SYNC};
+        until = {event ? latest(until.at, at.clock) + event_ : until.at + sync_, CAUSE_SYNC};
         launch_.flags = true;
     }
     if (step.pipe < ASC_PIPES) return hold(at, step.pipe, until);
@@ -230,12 +235,13 @@ void Timeline::wait(Core &at, const Step &step) {
 
 void Timeline::hold(Core &at, uint8_t number, Moment until) {
     if (number == ASC_S) {
-        if (until.time > at.clock) totals_.wait[ASC_S][until.pipe] += until.time - at.clock;
-        at.clock = std::max(at.clock, until.time);
-    } else if (until.time > at.pipe[number].gate) {
-        at.pipe[number].gate = until.time;
-        at.pipe[number].gate_from = until.pipe;
+        totals_.wait[ASC_S][until.pipe] += std::max<Ticks>(0, until.at.time - at.clock.time);
+        at.clock = latest(at.clock, until.at);
+        return;
     }
+    Pipe &pipe = at.pipe[number];
+    if (until.at.time > pipe.gate.time) pipe.gate_from = until.pipe;
+    pipe.gate = latest(pipe.gate, until.at);
 }
 
 void Timeline::barrier(Core &at, const Step &step) {
@@ -250,7 +256,8 @@ void Timeline::barrier(Core &at, const Step &step) {
 // The matrices and the bias are fetched from HBM once; the block sizes determine how often they are read again from L2.
 void Timeline::matmul(Core &at, const Step &step) {
     const Rates &rates = launch_.rates;
-    const Ticks start = at.filler.now = issue(at, step.pipe);
+    const Times start = issue(at, step.pipe);
+    at.filler.now = start.time;
     const Product &product = products_[step.value];
     at.filler.takes = launch_.window;
     Costs::Matmul cost = product.cost;
@@ -263,8 +270,10 @@ void Timeline::matmul(Core &at, const Step &step) {
     const uint64_t bytes = found.miss + found.joint;
     const Ticks from_hbm = rates.cube_share.of(found.fetched()) + rates.cube_l2.of(found.joint - found.parts());
     const Ticks fetching = std::max<Ticks>(0, std::max(rates.port.of(bytes), from_hbm) - rates.cube_l2.of(bytes));
+    Costs::Matmul least = cost;
     cost.mte2 += fetching;
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
+    least.mte2 += launch_.cubes_left.of(fetching, start.least + costs_.matmul_time(cost) - launch_.since);
     totals_.busy[ASC_MTE1] += cost.mte1;
     totals_.busy[ASC_MTE2] += cost.mte2;
     totals_.busy[ASC_FIX] += cost.fix;
@@ -273,10 +282,10 @@ void Timeline::matmul(Core &at, const Step &step) {
     totals_.l2_read += cost.read - std::min(cost.read, found.fetched());
     totals_.l2_write += cost.written;
     at.span.l2 += rates.l2_share.of(cost.read);
-    const Ticks end = launch_.cubes[at.cube].book(start, costs_.matmul_time(cost));
+    const Times end = launch_.cubes[at.cube].book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
     share_of_hbm(at, found.fetched(), found.written_back + stored.written_back);
-    transfer(at, fetching, end);
-    run(at, step, std::max(start, end - cost.mac), end, end);
+    transfer(at, fetching, end.time);
+    run(at, step, std::max(start.time, end.time - cost.mac), end, end);
     at.pipe[step.pipe].free = end;
 }
 

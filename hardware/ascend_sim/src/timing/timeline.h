@@ -4,8 +4,9 @@
 // instruction starts when its pipe is free and the signals it waits for have been given. Records arrive core after core
 // and are kept until all cores have met or ended, then they are timed. Cores affect each other through what a launch
 // fixes beforehand (how many cores share HBM), SyncAll, flags, and the bytes that they fetch together: if there are such
-// bytes, the phase is timed once more when the first time has shown who reads what when. A phase with more records than
-// are kept, or after thousands of others, is timed once: nobody shares a fetch, and all cores are in each other's way.
+// bytes, the phase is timed once more when the first time has shown who reads what when. So is one of a mixed launch whose
+// cores end at different times, once these are known. A phase with more records than are kept, or after thousands of
+// others, is timed once: nobody shares a fetch, and all cores are in each other's way.
 #pragma once
 #include <cstdio>
 #include <functional>
@@ -37,6 +38,7 @@ private:
     using Core = timing::Core;
     using Moment = timing::Moment;
     using Span = timing::Span;
+    using Times = timing::Times;
     // A record as it is kept: what does not depend on other pipes and cores is computed.
     struct Step {
         Kind kind;  // Overhead: any scalar code
@@ -92,18 +94,24 @@ private:
     void forget_steps();
     void begin_phase();
     void end_phase();
-    Ticks settle(std::vector<Span> spans) const;
+    std::vector<Span> spans() const;
+    std::vector<Span> ended(std::vector<Span> spans) const;
+    Ticks settle(const std::vector<Span> &spans) const;
+    std::vector<int64_t> rates_left(size_t cores) const;
+    bool shortened() const;
+    timing::Left left(std::vector<Ticks> ends, Rate least) const;
+    void know_ends(const std::vector<Span> &ended);
     void begin_core(uint32_t block);
     void end_core(Core &core);
     Core &core(uint32_t block);
     void sync_all(Core &core);
     void release_sync(Core &core);
-    void end_span(Core &core, Ticks end) const;
+    void end_span(Core &core, Times end) const;
 
     // Timing: timeline.cpp.
     void play(const Step &step);
-    Ticks issue(Core &core, uint8_t pipe);
-    void run(Core &core, const Step &step, Ticks start, Ticks free, Ticks done);
+    Times issue(Core &core, uint8_t pipe);
+    void run(Core &core, const Step &step, Ticks start, Times free, Times done);
     void plain(Core &core, const Step &step);
     void scalar(Core &core, const Step &step);
     void spend(int32_t line, uint8_t pipe, Ticks time);

@@ -23,8 +23,18 @@ struct Totals {
 
 struct LineTime { Ticks busy[ASC_PIPES] = {}; };
 
+// A moment by two clocks of a core: `time`, with an equal share of HBM; `least`, with what the other cores leave of it
+// as they end, or as if all that it fetches were in L2 while that is not known.
+struct Times {
+    Ticks time = 0, least = 0;
+    Times operator+(Ticks more) const { return {time + more, least + more}; }
+    void operator+=(Ticks more) { time += more, least += more; }
+};
+
+inline Times latest(Times a, Times b) { return {std::max(a.time, b.time), std::max(a.least, b.least)}; }
+
 struct Moment {
-    Ticks time = 0;
+    Times at = {};
     uint8_t pipe = ASC_S;
 };
 
@@ -37,42 +47,47 @@ struct Traffic {
     Ticks until() const { return time < CYCLE ? 0 : 2 * CYCLE * (moment / (time / CYCLE)); }
 };
 
-// What a core did in a phase, which ends at a SyncAll or with the launch. `work`: what one of its pipes needs at least,
-// whatever the other cores do; `products`: its high-level Matmuls; `hbm`, `l2`: its bytes at an equal share of each.
+// What a core did in a phase, which ends at a SyncAll or with the launch. `took`: by both clocks; `work`: what one of its
+// pipes needs at least, whatever the other cores do; `products`: its high-level Matmuls; `hbm`, `l2`: its bytes at an
+// equal share of each; `end`: when it ends as others leave it their share.
 struct Span {
-    Ticks time = 0, work = 0, products = 0, hbm = 0, l2 = 0;
+    Times took = {};
+    Ticks work = 0, products = 0, hbm = 0, l2 = 0, end = 0;
+    uint32_t cube = 0;
     Traffic traffic = {};
     void add(const Span &other) {
         work += other.work, products += other.products, hbm += other.hbm, l2 += other.l2;
+        cube = other.cube;
         traffic.add(other.traffic);
     }
 };
 
 struct Pipe {
-    Ticks free = 0, done = 0;   // accepts the next instruction at `free`; all results are ready at `done`
-    Ticks gate = 0;             // waits block the next instruction until this time
+    Times free, done;           // accepts the next instruction at `free`; all results are ready at `done`
+    Times gate;                 // waits block the next instruction until this time
     uint8_t gate_from = ASC_S;  // the pipe that is waited for
     uint32_t next = 0;          // queue slots: when the instruction in the slot started
-    std::vector<Ticks> starts;
+    std::vector<Times> starts;
 
     // When everything issued so far is done; an idle pipe signals at once.
-    Ticks reached(Ticks clock) const { return std::max({done, gate, clock}); }
+    Times reached(Times clock) const { return latest(latest(done, gate), clock); }
 };
 
 struct Core {
-    Ticks drained() const {
-        Ticks time = clock;
-        for (const Pipe &each : pipe) time = std::max(time, each.done);
-        return time;
+    Times drained() const {
+        Times times = clock;
+        for (const Pipe &each : pipe) times = latest(times, each.done);
+        return times;
     }
 
     uint32_t block = 0, place = 0, cube = 0;
-    Ticks began = 0, since = 0, clock = 0;  // since: the phase
-    bool waiting = false;                   // blocked in SyncAll
-    Ticks arrived = 0;                      // there
+    Ticks began = 0;
+    Times since, clock;    // since: the phase
+    bool waiting = false;  // blocked in SyncAll
+    Times arrived;         // there
     Pipe pipe[ASC_PIPES];
     std::vector<Moment> tokens;
-    Ticks loaded = 0;            // when what the scalar unit read last has arrived
+    Times loaded;                // when what the scalar unit read last has arrived
     uint64_t page = ~0ull;       // the page of global memory that the last copy in ended in
     Ticks work[ASC_PIPES] = {};  // of this phase
     Span span;                   // of this phase
@@ -82,7 +97,7 @@ struct Core {
 
 // A physical core: when it has finished its blocks, what they did in the last phase, and what they have filled of L2.
 struct Place {
-    Ticks free = 0;
+    Times free = {};
     Span span = {};
     uint64_t filled = 0, dirty = 0;
 };
@@ -93,7 +108,25 @@ struct Rates {
     Ticks shared = 0, contended = 0;
 };
 
+// A cube core that serves vector cores, by both of their clocks.
+struct Cube {
+    Way way, least;
+    Times book(Times now, Times work) { return {way.book(now.time, work.time), least.book(now.least, work.least)}; }
+};
+
+// When units of a phase end, in order, and which part of what HBM costs beyond L2 is left when so many have ended.
+struct Left {
+    std::vector<Ticks> ends, parts;
+    Ticks of(Ticks cost, Ticks moment) const {
+        if (ends.empty()) return 0;
+        const auto ended = std::upper_bound(ends.begin(), ends.end() - 1, moment) - ends.begin();
+        return cost * parts[ended] / CYCLE;
+    }
+};
+
 struct Launch {
+    bool mixed() const { return kind == ASC_MIX || kind == ASC_MIX_1_1; }
+
     uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
     Rates rates;
     Ticks window = 0;    // of time, in which cores read a sector together
@@ -102,8 +135,9 @@ struct Launch {
     Ticks since = 0, saved = 0;  // when the phase began; what earlier phases took less than their cores' clocks
     Ticks met = 0;               // when the last core came to SyncAll
     std::vector<Span> arrived;   // what the cores did that came there
+    Left left, cubes_left;       // in this phase, once it is known
     std::vector<Place> places;
-    std::vector<Way> cubes;  // in a mixed launch two vector cores share one
+    std::vector<Cube> cubes;  // in a mixed launch two vector cores share one
 };
 
 struct State {

@@ -13,7 +13,7 @@ void Timeline::begin_launch(const Instr &instr) {
     const uint32_t lanes = instr.b == ASC_MIX ? 2 : 1;  // vector cores of a block; they share its cube
     launch_.blocks = std::max(1u, instr.a) * lanes;
     launch_.cores = std::min(launch_.blocks, chip_.cores(instr.b));
-    launch_.cubes.assign(std::max(1u, launch_.cores / lanes), Way{});
+    launch_.cubes.assign(std::max(1u, launch_.cores / lanes), Cube{});
     const double once = chip_.launch.base_us + (instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us);
     // One vector core beside a cube core starts no sooner than two: so the roofline needs no launches of this kind.
     const uint32_t started = instr.b == ASC_MIX_1_1 ? 2 * launch_.cores : launch_.cores;
@@ -21,7 +21,7 @@ void Timeline::begin_launch(const Instr &instr) {
     now_ += overhead;
     overhead_ += overhead;
     launch_.began = launch_.since = now_;
-    launch_.places.assign(launch_.cores, Place{now_});
+    launch_.places.assign(launch_.cores, Place{{now_, now_}});
     ++launches_;
     blocks_ += launch_.blocks;
     waves_ += (launch_.blocks + launch_.cores - 1) / launch_.cores;
@@ -39,15 +39,12 @@ void Timeline::end_launch() {
     time_phase();
     if (!launch_.arrived.empty()) end_phase();
     while (!cores_.empty()) end_core(cores_.begin()->second);
-    std::vector<Span> spans;
     uint64_t filled = 0, dirty = 0;
     for (const Place &place : launch_.places) {
-        spans.push_back(place.span);
-        spans.back().time = std::max<Ticks>(0, place.free - launch_.since);
         filled += place.filled;
         dirty += place.dirty;
     }
-    const Ticks longest = launch_.since - launch_.began - launch_.saved + settle(std::move(spans));
+    const Ticks longest = launch_.since - launch_.began - launch_.saved + settle(spans());
     now_ = launch_.began + longest;
     if (trace_) trace_->add_launch(launches_, launch_.blocks, launch_.cores, launch_.began, now_);
     longest_ += longest;
@@ -92,9 +89,17 @@ void Timeline::time_phase() {
     for (const auto &each : cores_) copied_ += sizeof(Core) + each.second.tokens.size() * sizeof(Moment);
     play_steps(false);
     const Ticks together = launch_.flags ? std::min(launch_.window, event_) : launch_.window;
-    if (l2_.share(together, at_work_) || trace_) {
+    const bool again = l2_.share(together, at_work_) || trace_;
+    if (again) {
         static_cast<State &>(*this) = before;
         play_steps(true);
+    }
+    if (launch_.mixed() && shortened()) {
+        const std::vector<Span> known = ended(spans());
+        if (again) l2_.repeat();
+        static_cast<State &>(*this) = before;
+        know_ends(known);
+        play_steps(false);
     }
     forget_steps();
 }
@@ -130,49 +135,105 @@ void Timeline::forget_steps() {
 void Timeline::begin_phase() {
     if (!launch_.arrived.empty()) end_phase();
     launch_.flags = false;
+    launch_.left = launch_.cubes_left = Left{};
     l2_.begin_phase();
 }
 
 // What a phase is shorter than its slowest core's clock says is subtracted from the launch; the clocks run on.
 void Timeline::end_phase() {
-    launch_.saved += launch_.met - launch_.since - settle(std::move(launch_.arrived));
+    launch_.saved += launch_.met - launch_.since - settle(spans());
     launch_.since = launch_.met + sync_;
     launch_.arrived.clear();
 }
 
-// The duration of a phase. Each core was timed with an equal share of HBM; as cores finish, the remaining ones share it,
-// which shortens what they still transfer. No core takes less time than one of its pipes needs whatever the others do.
-// All of them together need no less than HBM and L2 take for all their bytes: cube cores and the vector cores beside them
-// were each timed with all of both.
-Ticks Timeline::settle(std::vector<Span> spans) const {
-    Ticks longest = 0, hbm = 0, l2 = 0;
-    for (const Span &span : spans) {
-        hbm += span.hbm;
-        l2 += span.l2;
-        longest += std::max<Ticks>(0, span.time - span.products) / static_cast<Ticks>(spans.size());
+// What the cores did in the phase that has been timed.
+std::vector<Span> Timeline::spans() const {
+    if (!launch_.arrived.empty()) return launch_.arrived;
+    std::vector<Span> spans;
+    for (const Place &place : launch_.places) {
+        spans.push_back(place.span);
+        spans.back().took = {std::max<Ticks>(0, place.free.time - launch_.since), place.free.least - launch_.since};
     }
-    longest = std::max(longest, std::max(hbm, l2) / static_cast<Ticks>(launch_.cores));
-    std::stable_sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) { return a.time < b.time; });
+    return spans;
+}
+
+// HBM's time for a byte when so many of the cores have ended, by how many.
+std::vector<int64_t> Timeline::rates_left(size_t cores) const {
     const double total = chip_.bytes_per_cycle(chip_.memory.hbm_gbs);
     const double core = chip_.bytes_per_cycle(chip_.memory.hbm_core_gbs);
-    std::vector<int64_t> rates;  // by how many cores have finished
-    for (size_t left = spans.size(); left > 0; --left)
+    std::vector<int64_t> rates;
+    for (size_t left = cores; left > 0; --left)
         rates.push_back(rate(std::min(core, total / static_cast<double>(left))).scaled);
+    return rates;
+}
+
+// When each core ends in the phase. Each was timed with an equal share of HBM; as cores finish, the remaining ones share
+// it, which shortens what they still transfer. No core takes less time than one of its pipes needs whatever the others
+// do. In a mixed launch none takes less than by its second clock: copies beside other work do not shorten that work, nor
+// the time for which a core waits until the cube has done its neighbour's products.
+std::vector<Span> Timeline::ended(std::vector<Span> spans) const {
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const Span &a, const Span &b) { return a.took.time < b.took.time; });
+    const std::vector<int64_t> rates = rates_left(spans.size());
     const auto saved = [&](Ticks time) {  // what a core that does nothing but transfers until then would have gained
         Ticks sum = 0, before = 0;
         for (size_t done = 0; done < spans.size() && before < time; ++done) {
-            const Ticks end = std::min(spans[done].time, time);
+            const Ticks end = std::min(spans[done].took.time, time);
             sum += (end - before) * (rates[0] - rates[done]) / rates[0];
             before = end;
         }
         return sum;
     };
-    for (const Span &span : spans) {
-        const Ticks until = std::min(span.time, span.traffic.until());
+    for (Span &span : spans) {
+        const auto [time, least] = span.took;
+        const Ticks needed = launch_.mixed() ? std::max(least, span.work) : span.work;
+        const Ticks until = std::min(time, span.traffic.until());
         const Ticks bound = until ? std::min(span.traffic.time, until) * CYCLE / until : 0;  // the bandwidth-bound part
-        longest = std::max({longest, std::min(span.work, span.time), span.time - saved(until) * bound / CYCLE});
+        span.end = std::max(std::min(needed, time), time - saved(until) * bound / CYCLE);
     }
+    return spans;
+}
+
+// The duration of a phase. All cores together need no less than HBM and L2 take for all their bytes: cube cores and the
+// vector cores beside them were each timed with all of both.
+Ticks Timeline::settle(const std::vector<Span> &spans) const {
+    Ticks longest = 0, hbm = 0, l2 = 0;
+    for (const Span &span : spans) {
+        hbm += span.hbm;
+        l2 += span.l2;
+        longest += std::max<Ticks>(0, span.took.time - span.products) / static_cast<Ticks>(spans.size());
+    }
+    longest = std::max(longest, std::max(hbm, l2) / static_cast<Ticks>(launch_.cores));
+    for (const Span &span : ended(spans)) longest = std::max(longest, span.end);
     return longest;
+}
+
+// Whether cores that end sooner than others shorten the phase by more than a thousandth.
+bool Timeline::shortened() const {
+    Ticks slowest = 0;
+    for (const Span &span : spans()) slowest = std::max(slowest, span.took.time);
+    return (slowest - settle(spans())) * 1000 > slowest;
+}
+
+Left Timeline::left(std::vector<Ticks> ends, Rate least) const {
+    const std::vector<int64_t> rates = rates_left(ends.size());
+    const int64_t beyond = std::max<int64_t>(1, rates[0] - least.scaled);
+    Left left;
+    std::sort(ends.begin(), ends.end());
+    left.ends = std::move(ends);
+    for (const int64_t each : rates) left.parts.push_back(std::max<int64_t>(0, each - least.scaled) * CYCLE / beyond);
+    return left;
+}
+
+// A cube has its share of HBM until the last of the cores that it serves ends.
+void Timeline::know_ends(const std::vector<Span> &ended) {
+    std::vector<Ticks> cores, cubes(launch_.cubes.size());
+    for (const Span &span : ended) {
+        cores.push_back(span.end);
+        cubes[span.cube] = std::max(cubes[span.cube], span.end);
+    }
+    launch_.left = left(std::move(cores), launch_.rates.l2);
+    launch_.cubes_left = left(std::move(cubes), launch_.rates.cube_l2);
 }
 
 // A block runs on the core that is free first.
@@ -181,32 +242,34 @@ void Timeline::begin_core(uint32_t block) {
     auto &places = launch_.places;
     const bool first = block < places.size();
     const auto place = first ? places.begin() + block
-                             : std::min_element(places.begin(), places.end(),
-                                                [](const Place &a, const Place &b) { return a.free < b.free; });
-    const Ticks begin = place->free + (first ? 0 : ticks(chip_.launch.block_cycles));
+                             : std::min_element(places.begin(), places.end(), [](const Place &a, const Place &b) {
+                                   return a.free.time < b.free.time;
+                               });
+    const Times begin = place->free + (first ? 0 : ticks(chip_.launch.block_cycles));
     Core &at = cores_[block];
     at.block = block;
     at.place = static_cast<uint32_t>(place - places.begin());
     at.cube = static_cast<uint32_t>(at.place * launch_.cubes.size() / places.size());
-    at.began = at.since = at.clock = begin;
+    at.began = begin.time;
+    at.since = at.clock = begin;
     for (Pipe &pipe : at.pipe) {
         pipe.free = pipe.done = begin;
-        pipe.starts.assign(static_cast<size_t>(chip_.scalar.queue_depth), 0);
+        pipe.starts.assign(static_cast<size_t>(chip_.scalar.queue_depth), {});
     }
-    at.filler = Filler{block, launch_.cores, place->filled, place->dirty, begin};
+    at.filler = Filler{block, launch_.cores, place->filled, place->dirty, begin.time};
     timed_ = &at;
 }
 
 void Timeline::end_core(Core &at) {
     if (at.waiting) release_sync(at);
-    const Ticks end = at.drained();
+    const Times end = at.drained();
     end_span(at, end);
     Place &place = launch_.places[at.place];
-    place.free = std::max(place.free, end);
+    place.free = latest(place.free, end);
     place.span.add(at.span);
     place.filled = at.filler.filled;
     place.dirty = at.filler.dirty;
-    launch_.core_time += end - at.began;
+    launch_.core_time += end.time - at.began;
     timed_ = nullptr;
     cores_.erase(at.block);
 }
@@ -219,27 +282,28 @@ timing::Core &Timeline::core(uint32_t block) {
     return *timed_;
 }
 
-void Timeline::end_span(Core &at, Ticks end) const {
-    at.span.time = end - at.since;
+void Timeline::end_span(Core &at, Times end) const {
+    at.span.cube = at.cube;
     at.span.work = *std::max_element(at.work, at.work + ASC_PIPES);
+    at.span.took = {end.time - at.since.time, end.least - at.since.least};
 }
 
 void Timeline::sync_all(Core &at) {
     at.arrived = at.drained();
     end_span(at, at.arrived);
-    launch_.met = std::max(launch_.met, at.arrived);
+    launch_.met = std::max(launch_.met, at.arrived.time);
     launch_.arrived.push_back(at.span);
     at.waiting = true;
 }
 
 // The phase before has ended.
 void Timeline::release_sync(Core &at) {
-    const Ticks go = launch_.since;
-    totals_.wait[ASC_S][CAUSE_SYNC] += go - at.arrived;
+    const Times go{launch_.since, launch_.since};
+    totals_.wait[ASC_S][CAUSE_SYNC] += go.time - at.arrived.time;
     at.clock = at.since = go;
     at.span = Span{};
     std::fill(std::begin(at.work), std::end(at.work), 0);
-    for (Pipe &pipe : at.pipe) pipe.free = pipe.done = std::max(pipe.done, go);
+    for (Pipe &pipe : at.pipe) pipe.free = pipe.done = latest(pipe.done, go);
     at.waiting = false;
 }
 

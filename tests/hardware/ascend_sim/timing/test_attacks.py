@@ -344,6 +344,40 @@ def test_a_core_without_transfers_takes_its_own_time_beside_others_that_have_man
         assert latency(launch(blocks)) >= alone
 
 
+def steps(core: int, copies: int) -> Iterator[str]:
+    """Vector and scalar code in turn; beside it, copies in that nobody uses."""
+    for step in range(14):
+        yield from [copy_in(Y + (core << 28) + step * 16384, 16384)] * (step < copies)
+        yield from [vector(13, 255), signal(V, 1), wait(0, 1), "plain_code a=1400"]
+
+
+@pytest.mark.parametrize("slow", [1, 24, 40])
+@pytest.mark.parametrize("loads", [0, 20])
+@pytest.mark.parametrize("others", [False, True])
+def test_copies_beside_other_work_do_not_shorten_it_as_other_cores_end(slow: int, loads: int, others: bool) -> None:
+    def loading(core: int) -> list[str]:
+        return [*(copy_in(X + (core << 28) + i * 16384, 16384) for i in range(loads)), f"barrier pipe={ALL}"]
+
+    def us(copies: int) -> float:
+        busy = [[*loading(core), *steps(core, copies)] for core in range(slow)]
+        idle = [loading(core) if others else [] for core in range(slow, CORES)]
+        return mixed_us([*busy, *idle].__getitem__)
+
+    assert min(us(4), us(8), us(14)) >= us(0) - 0.01
+
+
+@pytest.mark.parametrize("copies", [4, 13, 26])
+def test_copies_beside_products_do_not_shorten_the_time_of_the_cube(copies: int) -> None:
+    shape = "m=128 k=1024 base_m=128 base_n=256 base_k=64 depth_a=8 depth_b=8"
+
+    def body(core: int, count: int) -> list[str]:
+        columns = 224 if core % 2 else 112
+        tiles = [copy_in(Y + (core << 28) + i * 32768, 32768) for i in range(count)]
+        return [f"matmul pipe={M} dtype=0 op=0 n={columns} {shape}", *(tiles if core % 2 else [])]
+
+    assert mixed_us(lambda core: body(core, copies)) >= mixed_us(lambda core: body(core, 0))
+
+
 def test_a_barrier_covers_copies_out() -> None:
     copies = [copy_out(X + i * 65536, 65536) for i in range(4)]
     after = [f"barrier pipe={ALL}", f"vector pipe={V} op=0 repeats=64"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from timeline_driver import ALL, KB, MTE2, MTE3, V, X, Z, latency, launch
+from timeline_driver import ALL, KB, MTE2, MTE3, M, V, X, Y, Z, latency, launch
 
 from kernel_gym.hardware.ascend_sim import chip
 
@@ -34,11 +34,15 @@ class Record:
     size: str = ""
 
     def line(self, core: int) -> str:
-        words = [f"{key}={value + (core << 30 if key == 'gm' else 0)}" for key, value in self.fields]
+        words = [f"{key}={value + (core << 30 if key in ('gm', 'left') else 0)}" for key, value in self.fields]
         return " ".join([self.kind, *words])
 
     def larger(self, factor: int) -> Record:
         return replace(self, fields=tuple((k, v * factor if k == self.size else v) for k, v in self.fields))
+
+    def fetched(self) -> Record:
+        """A product whose left matrix need not be fetched."""
+        return replace(self, fields=tuple((k, v) for k, v in self.fields if not k.startswith("left")))
 
 
 def record(kind: str, size: str = "", **fields: int) -> Record:
@@ -143,3 +147,94 @@ def test_a_core_that_waits_for_another_takes_the_time_of_both(
     assert latency(chained(first, second, token), free) >= max(times) - ROUNDING_US
     [larger], shorter = changed([first], data)
     assert latency(chained(larger, second, token)) >= latency(chained(first, second, token)) - shorter
+
+
+# ---- mixed launches: cores that end sooner leave HBM to others, which shortens transfers alone -----------------------
+
+CORES = 48
+counts = st.sampled_from([64, 128, 256])
+some_tokens = st.integers(0, 2)
+copies = st.builds(
+    lambda at, size: record("copy_in", pipe=MTE2, gm=X + at, bytes=size, bursts=1),
+    places, st.sampled_from([16 * KB, 64 * KB, 128 * KB]),
+)  # fmt: skip
+own = st.one_of(  # without transfers
+    st.builds(
+        lambda op, n: record("vector", pipe=V, op=op, repeats=n, operands=3, dst=0x20000, src1=256),
+        st.sampled_from([0, 13]), st.sampled_from([64, 255, 2000]),
+    ),
+    st.builds(lambda n: record("plain_code", a=n), st.sampled_from([100, 2000, 10000])),
+    st.builds(lambda pipe, token: record("signal", pipe=pipe, token=token), st.sampled_from([V, M]), some_tokens),
+    st.builds(lambda pipe, token: record("wait", pipe=pipe, token=token), st.sampled_from([0, V, M]), some_tokens),
+    st.builds(lambda m, n, k: product(m, n, 8 * k), counts, counts, counts),
+)  # fmt: skip
+transfers = st.one_of(
+    copies,
+    st.builds(
+        lambda at, size: record("copy_out", pipe=MTE3, gm=Z + at, bytes=size, bursts=1),
+        places, st.sampled_from([16 * KB, 64 * KB]),
+    ),
+    st.builds(lambda m, k, at: product(m, 64, 4 * k, Y + at), counts, counts, places),
+)  # fmt: skip
+kinds = st.lists(st.lists(st.one_of(own, transfers), min_size=1, max_size=8), min_size=1, max_size=3)
+mixed = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+
+
+def product(m: int, n: int, k: int, left: int = 0) -> Record:
+    """A product; its left matrix is fetched from `left`, if that is given."""
+    tiling = {"base_m": 128, "base_n": 256, "base_k": 64, "depth_a": 8, "depth_b": 8}
+    fetched = {"left": left, "left_bytes": 2 * m * k, "lefts": 1} if left else {}
+    return record("matmul", pipe=M, dtype=1, op=0, m=m, n=n, k=k, **tiling, **fetched)
+
+
+def mixed_us(program: Program, profile: chip.ChipProfile | None = None) -> float:
+    """The latency of a program of all vector cores, of which two share a cube."""
+    _, *lines = launch([each.line(core) for each in body] for core, body in enumerate(program))
+    return latency([f"launch_begin a={CORES // 2} b=2", *lines], profile)
+
+
+def on_cores(bodies: Program, every: int) -> Program:
+    """A few bodies on one pair of cores in `every`; the others have nothing to do."""
+    return [bodies[core % len(bodies)] if core // 2 % every == 0 else [] for core in range(CORES)]
+
+
+def copying(program: Program, data: st.DataObject) -> Program:
+    """The program with copies in that nobody uses, on one core or on one of each pair."""
+    core, alone = data.draw(st.integers(0, CORES - 1)), data.draw(st.booleans())
+    more = data.draw(st.lists(copies, min_size=1, max_size=6))
+
+    def body(number: int, old: list[Record]) -> list[Record]:
+        chosen = number == core if alone else number % 2 == core % 2
+        return [*old[: len(old) // 2], *more, *old[len(old) // 2 :]] if chosen and old else old
+
+    return [body(number, old) for number, old in enumerate(program)]
+
+
+@mixed
+@given(st.lists(st.lists(own, min_size=1, max_size=8), min_size=1, max_size=3), st.integers(1, 3), st.data())
+def test_copies_shorten_nothing_where_nothing_else_is_transferred(
+    bodies: Program, every: int, data: st.DataObject
+) -> None:
+    program = on_cores(bodies, every)
+    assert mixed_us(copying(program, data)) >= mixed_us(program) - ROUNDING_US
+
+
+@mixed
+@given(kinds, st.integers(1, 3), st.data())
+def test_copies_shorten_no_launch_below_what_it_takes_where_each_core_has_all_that_its_port_takes(
+    bodies: Program, every: int, data: st.DataObject
+) -> None:
+    profile = chip.load("910B1")
+    ample = profile.changed(memory__hbm_gbs=CORES * profile["memory.hbm_gbs"])
+    program = on_cores(bodies, every)
+    assert mixed_us(copying(program, data)) >= mixed_us(program, ample) - ROUNDING_US - TURN_US
+
+
+@mixed
+@given(kinds, st.integers(1, 3), st.data())
+def test_no_launch_is_shorter_than_the_products_of_its_busiest_cube(
+    bodies: Program, every: int, data: st.DataObject
+) -> None:
+    program = copying(on_cores(bodies, every), data)
+    work = [[each.fetched() for each in body if each.kind == "matmul"] for body in program[:2]]
+    assert mixed_us(program) >= mixed_us([*work, *[[]] * (CORES - 2)]) - ROUNDING_US
