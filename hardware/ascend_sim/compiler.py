@@ -22,6 +22,7 @@ from kernel_gym.hardware.host.compiler import (
     diagnostics,
     unexplained,
 )
+from kernel_gym.hardware.host.launch_syntax import tokens
 from kernel_gym.hardware.host.preprocessed import plain
 
 OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
@@ -40,10 +41,12 @@ _TOO_MUCH_CODE = (
 )
 #: What g++ calls for numbers of 128 bits on aarch64.
 _LONG_DOUBLE = re.compile(r"__\w+tf[23]?|__fix\w*tf\w+")
+_WIDE_INTEGERS = frozenset({"__int128", "__int128__", "__int128_t", "__uint128_t"})
 #: Warnings about arrays of which no index is known to be beyond the end.
 _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
+_NO_WIDE_INTEGERS = "integers of 128 bits do not exist in device code: use two of 64 bits"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -67,6 +70,8 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", read.diagnostics
     if isinstance(prelude, Diagnostic):
         return "", (prelude,)
+    if wide := _wide_integers(read.text, source):
+        return "", (wide,)
     cores = Cores(read.text, source)
     text = rewrite(cores.unmarked, cores)
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
@@ -100,6 +105,15 @@ def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagno
         return Diagnostic(f"{Path(unknown[0]).name} cannot be included in a kernel")
     wanted = [library for header, library in libraries.items() if header in included]
     return runtime.prelude_with(wanted[-1]) if wanted else runtime.prelude
+
+
+def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
+    """Return an error if a text names integers of 128 bits, with the line of the source that does; None otherwise."""
+    if all(word.text not in _WIDE_INTEGERS for word in tokens(preprocessed)):
+        return None
+    places = (word.start for word in tokens(source) if word.text in _WIDE_INTEGERS)
+    lines = [source.count("\n", 0, place) + 1 for place in places]
+    return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
 
 
 def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:

@@ -12,8 +12,10 @@ The prices of operations are figures of the chip profile (`scalar` in `chips/bas
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.host.launch_syntax import Token, tokens
+from kernel_gym.hardware.ascend_sim.source_names import Kind, Names, kind, lanes, unqualified
 
 DUMP = "kernel.gimple"
 #: The file of operations has the name of the object file and this.
@@ -34,8 +36,9 @@ _COUNTER = "__sanitizer_cov_trace_pc"
 _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _CALL_BYTES = 4
 
-#: Statements that move or name a value, or read its bits as another type. Those that access a bit-field, or convert
-#: between types of floating point, cost an operation nevertheless.
+#: Statements that move or name a value. Where they make another value of it, they cost an operation nevertheless: those
+#: that access a bit-field, convert between types of floating point, read a pointer or a part of a number from memory,
+#: or add the place of a member to a pointer.
 _MOVES = frozenset(
     [
         "integer_cst",
@@ -62,6 +65,7 @@ _MOVES = frozenset(
 _DIVISIONS = frozenset(f"{kind}_{what}_expr" for kind in ("trunc", "ceil", "floor", "round") for what in ("div", "mod"))
 _CONVERSIONS = frozenset({"float_expr", "fix_trunc_expr"})
 _CASTS = frozenset({"nop_expr", "convert_expr"})
+_READS = frozenset({"component_ref", "mem_ref", "array_ref"})
 _COMPARISONS = frozenset(
     f"{relation}_expr"
     for relation in [
@@ -114,38 +118,32 @@ _CONVERTING_CALLS = frozenset({"half_to", "half_from", "bfloat_from", "ScalarCas
 #: A division by a constant is a multiplication and a shift.
 _BY_CONSTANT = 2
 
-_INTEGER_WORDS = frozenset(
-    ["unsigned", "signed", "int", "long", "short", "char", "bool", "sizetype", "ssizetype", "bitsizetype"]
-)
-_INTEGERS = frozenset(
-    [
-        *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-        *["size_t", "ptrdiff_t", "uintptr_t", "intptr_t", "wchar_t", "char16_t", "char32_t", "byte", "TEventID"],
-    ]
-)
-#: Vector types of the host as the compiler writes them, and its names for them, some of which do not tell their lanes.
-_VECTOR = re.compile(
-    r"\bvector\((?P<lanes>\d{1,9})\)|\b__[A-Z][a-z]+\d+x(?P<named>\d{1,9})_t\b|\b__(?:SV|m\d)\w*|\bvector_size\b"
-)
-_SIZED = re.compile(r"(?:__attribute__|__attribute|\[\s*\[)[^;]{0,200}?\b_*(vector_size)")
-_MOST_LANES = 256
-_QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
-#: What stands before the first word of a declaration.
-_BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
-#: Most names of types that stand for each other in a row; those beyond count as floating-point.
-_LONGEST_CHAIN = 64
 #: The check of an index that is a constant, and the end of its array: the number of elements since this g++.
 _COUNTED_SINCE = 13
 _CONSTANT_INDEX = re.compile(r"gimple_call <\.UBSAN_BOUNDS, NULL, 0B, (-?\d+), (\d+)>")
-_FUNCTION = re.compile(r"^;; Function .*\((\S+), funcdef_no=\d+, ", re.MULTILINE)
+_FUNCTION = re.compile(r"^;; Function (.*) \((\S+), funcdef_no=\d+, ", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _VARIABLE = re.compile(r"^  (\S.*?) ([\w.$]+);$", re.MULTILINE)
 _PARAMETER_END = re.compile(r"([,()])")
 _VERSION = re.compile(r"_\d+(?:\(D\))?$")
-_LITERAL = re.compile(r"-?\d[\d.]*(e[+-]\d+)?$")
+_REGISTER = re.compile(rf"[\w.$#]*{_VERSION.pattern}")
+_TEMPORARY = re.compile(r"(?<![\w.$#])_\d+(?!\w)")
+#: A constant: `3`, `-0.5e+1`, the pointer `0B`.
+_LITERAL = re.compile(r"-?\d[\d.]*(?:e[+-]\d+)?(B?)$")
 _INDEXED = re.compile(r"\[(?![\d(])")
-#: The type of a bit-field, and the member at the end of an operand. Fields of whole words have the types of words.
+#: An address that is computed from a pointer: `&p_1->x`, `&(*p_1)[3]`, `&MEM[(int *)p_1 + 4B]`, but not `&x.y`.
+_FROM_POINTER = re.compile(r"&.*(?:->|\*\w|\)(?!&)[\w.$#]+(?:\(D\))?(?: \+ -?\d+B)?\])")
+#: All that a pointer of the author's points to, as a type that is written: `MEM[(const struct S &)p_1]`. The compiler's
+#: own pointers to variables, such as `x.0_1`, are of no known type: several classes may be written `struct S`.
+_WHOLE = re.compile(r"MEM\[\(([^()]*)[*&]\)([\w$#]+(?:\(D\))?)\]$")
+#: The end of a lambda's name, if it is no method, and a variable that it has captured.
+_CALLED = re.compile(r"operator\(\)(?:<[^:]*>)?$")
+_CAPTURED = re.compile(r"__closure_\d+\(D\)->\w+$")
+#: The type of a bit-field, the members in an operand, and the one at its end. Fields of whole words have the types of
+#: words.
 _NARROW = re.compile(r"<unnamed-(?:un)?signed:(?!(?:8|16|32|64)>)")
-_MEMBER = re.compile(r"(?:\.|->)([A-Za-z_$][\w$]*)$")
+_MEMBERS = re.compile(r"(?:\.|->)([A-Za-z_$][\w$]*)")
+_MEMBER = re.compile(rf"{_MEMBERS.pattern}$")
 
 
 @dataclass
@@ -193,197 +191,84 @@ def beyond_arrays(target: Path, version: int) -> Iterator[int]:
             yield index
 
 
-def aliases(source: str) -> dict[str, bool]:
-    """Return the names that a source gives to types, and whether each is, or may be, a floating-point type."""
-    meanings = _meanings(source)
-    known: dict[str, bool] = {}
-    for _ in range(min(len(meanings), _LONGEST_CHAIN)):
-        resolved: dict[str, bool] = {}
-        for name, meaning in meanings:
-            resolved[name] = resolved.get(name, False) or (meaning != "enum" and _is_float(meaning, known))
-        if resolved == known:
-            break
-        known = resolved
-    return known
-
-
-def bit_fields(source: str) -> frozenset[str]:
-    """Return the names that may be those of bit-fields: the words before a colon that is no label's and no choice's.
-
-    Others may be among them, such as the names of classes that have a base.
-    """
-    names: set[str] = set()
-    here, around = _Statement("{"), list[_Statement]()
-    for word in tokens(source):
-        if word.text in ("(", "[", "{"):
-            around.append(here)
-            here = _Statement(word.text)
-        elif word.text in (")", "]", "}"):
-            here = around.pop() if around else _Statement("{")
-            if word.text == "}":
-                here.words, here.lone = [], False
-        elif word.text == ";":
-            here = _Statement(here.bracket)
-        elif word.text == "?":
-            here.choices += 1
-        elif word.text == "," and not here.choices:
-            here.words, here.lone = [], False
-        elif word.text == ":" and here.choices:
-            here.choices -= 1
-        elif word.text == ":" and here.bracket == "{":
-            if here.is_label:
-                here = _Statement(here.bracket)
-            else:
-                names.update(here.words)
-                here.words, here.lone = [], False
-        elif word.kind == "word":
-            here.words.append(word.text)
-    return frozenset(names)
-
-
-@dataclass
-class _Statement:
-    """What has been read of a statement, or of what stands in brackets.
-
-    `choices` are question marks without their colons; `lone` says that a single word before a colon is a label.
-    """
-
-    bracket: str
-    words: list[str] = field(default_factory=list)
-    choices: int = 0
-    lone: bool = True
-
-    @property
-    def is_label(self) -> bool:
-        """Whether a colon that follows ends a label."""
-        return (self.lone and len(self.words) == 1) or "case" in self.words
-
-
 def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
     """Return the operations of each counted basic block of each function, in the order of the dump.
 
     Where the source or the dump names vector types of the host, every operation counts as many times as the widest of
     them has lanes. No kernel that passes the screen names one.
     """
-    names, fields, pieces = aliases(source), bit_fields(source), _FUNCTION.split(dump)
-    parts = [text.partition("\n  <bb ") for text in pieces[2::2]]
-    functions = [_Function(head, names, fields) for head, _, _ in parts]
-    types = [meaning for _, meaning in _meanings(source)] + _SIZED.findall(source)
-    lanes = max([_widest(types), *(_widest(function.types) for function in functions)])
-    blocks = (_blocks(function, body, lanes) for function, (_, _, body) in zip(functions, parts, strict=True))
-    return dict(zip(pieces[1::2], blocks, strict=True))
+    names, pieces = Names.of(source), _FUNCTION.split(dump)
+    counted = _Counted(pieces[1::3])
+    functions = [_Function(name, text, names, counted) for name, text in zip(pieces[1::3], pieces[3::3], strict=True)]
+    width = lanes(source, {meaning for function in functions for meaning in function.types})
+    blocks = ([block.times(width) for block in function.blocks()] for function in functions)
+    return dict(zip(pieces[2::3], blocks, strict=True))
 
 
-def _meanings(source: str) -> list[tuple[str, str]]:
-    """Return the names that a source gives to types, each with the text of its type.
+class _Counted:
+    """The names of the functions in a dump, all of which are counted: the author's, and some of the headers'."""
 
-    A declaration that is not understood gives `?`, which may be a floating-point type, to every name in it.
-    """
-    words = tokens(source)
-    meanings: list[tuple[str, str]] = []
-    for index, word in enumerate(words):
-        if word.text == "enum":
-            names = [w.text for w in words[index + 1 : index + 3] if w.text not in ("class", "struct")]
-            meanings += [(names[0], "enum")] if names else []
-        elif word.text == "using":
-            meanings += _alias(source, _statement(words, index + 1))
-        elif word.text == "typedef":
-            begin = next((i + 1 for i in range(index - 1, -1, -1) if words[i].text in _BEFORE_STATEMENT), 0)
-            statement = [*words[begin:index], *_statement(words, index + 1)]
-            meanings += _typedefs(source, statement, first=begin == index)
-    return meanings
+    def __init__(self, names: Sequence[str]) -> None:
+        self._text = "\n".join(names)
+        self._words = frozenset(_WORD.findall(self._text))
 
-
-def _statement(words: Sequence[Token], begin: int) -> list[Token]:
-    """Return the words up to a semicolon that is not in braces, or to another such statement."""
-    depth = 0
-    for end in range(begin, len(words)):
-        depth += {"{": 1, "}": -1}.get(words[end].text, 0)
-        if depth < 0 or (words[end].text == ";" and depth == 0) or words[end].text in ("using", "typedef"):
-            return list(words[begin:end])
-    return list(words[begin:])
-
-
-def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
-    equals = next((i for i, word in enumerate(statement) if word.text == "="), 0)
-    meaning = _plain_text(source, statement[equals + 1 :])
-    return [(statement[0].text, meaning or "?")] if equals else []
-
-
-def _typedefs(source: str, statement: Sequence[Token], first: bool) -> list[tuple[str, str]]:
-    """Return what a typedef declares; `first` says that the word itself begins the declaration."""
-    meaning = _plain_text(source, statement[:-1])
-    simple = first and meaning and all(word.text not in (",", "[", "]", "alignas") for word in statement)
-    if simple and statement[-1].kind == "word":
-        return [(statement[-1].text, meaning)]
-    names = {word.text for word in statement if word.kind == "word"}
-    return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
-
-
-def _plain_text(source: str, words: Sequence[Token]) -> str:
-    """Return the text of a type; empty if it has parentheses or braces."""
-    if not words or any(word.text in ("(", ")", "{", "}") for word in words):
-        return ""
-    return source[words[0].start : words[-1].end].replace(" :: ", "::")
-
-
-def _widest(meanings: Iterable[str]) -> int:
-    """Return the lanes of the widest vector type of the host among types; 1 if there is none."""
-    vectors = [match for meaning in meanings for match in _VECTOR.finditer(meaning)]
-    return max((int(match["lanes"] or match["named"] or _MOST_LANES) for match in vectors), default=1)
-
-
-def _blocks(function: _Function, body: str, lanes: int) -> list[Operations]:
-    blocks: list[Operations] = []
-    for line in body.splitlines():
-        kind, _, rest = line.strip().partition(" <")
-        if not kind.startswith("gimple_"):
-            continue
-        fields = rest.split(", ")
-        if kind == "gimple_call" and fields[0].startswith(f"__builtin_{_COUNTER}"):
-            blocks.append(Operations())
-        elif blocks:
-            function.add(blocks[-1], kind, fields)
-    return blocks if lanes == 1 else [each.times(lanes) for each in blocks]
+    def may_have(self, called: str) -> bool:
+        """Return whether a function that is called by this name may be counted; constructors have no names and may."""
+        if called.startswith("operator"):
+            return called in self._text
+        return called in self._words or not called[:1].isalpha() or called.startswith("OBJ_TYPE_REF")
 
 
 class _Function:
-    """The types of a function's variables, which decide whether an operation is one of floating point.
+    """A function in the dump: its statements, and the types of its variables, which decide about their prices."""
 
-    `fields` are names of bit-fields.
-    """
-
-    def __init__(self, head: str, names: Mapping[str, bool], fields: frozenset[str]) -> None:
-        self._names, self._fields = names, fields
-        signature, _, variables = head.partition("\n{\n")
+    def __init__(self, name: str, text: str, names: Names, counted: _Counted) -> None:
+        self._names, self._counted = names, counted
+        head, _, self._body = text.partition("\n  <bb ")
+        signature, _, variables = f"{head}\n".partition("\n{\n")
         declared = [*_parameters(signature.rpartition("\n")[2]), *_VARIABLE.findall(variables)]
         self._types: dict[str, set[str]] = {}
-        for meaning, name in declared:
-            self._types.setdefault(name, set()).add(_QUALIFIERS.sub("", meaning).strip())
+        for meaning, variable in declared:
+            self._types.setdefault(variable, set()).add(unqualified(meaning))
+        closures = self._types.get("__closure", ())
+        is_operator = _CALLED.search(name) is not None
+        self._is_lambda = is_operator and "this" not in self._types and len(closures) == 1
 
     @property
     def types(self) -> set[str]:
         """The types of all variables, as they are written."""
         return set[str]().union(*self._types.values())
 
-    def add(self, block: Operations, kind: str, fields: list[str]) -> None:
+    def blocks(self) -> list[Operations]:
+        """Return the operations of each basic block that is counted."""
+        blocks: list[Operations] = []
+        for line in self._body.splitlines():
+            statement, fields = _parsed(line)
+            if statement == "gimple_call" and fields[0].startswith(f"__builtin_{_COUNTER}"):
+                blocks.append(Operations())
+            elif blocks:
+                self._add(blocks[-1], statement, fields)
+        return blocks
+
+    def _add(self, block: Operations, statement: str, fields: list[str]) -> None:
         """Add the operations of a statement to those of its block."""
-        if kind == "gimple_assign":
+        if statement == "gimple_assign":
             self._add_assignment(block, fields)
-        elif kind == "gimple_cond":
+        elif statement == "gimple_cond":
             block.branches += 1
             if fields[2] != "0" or self._meanings(fields[1]) != {"bool"}:  # a truth value is not compared again
-                self._add_operation(block, fields[1:3])
-        elif kind == "gimple_switch":
+                self._add_operation(block, fields[1])
+        elif statement == "gimple_switch":
             block.branches += 1
             block.integer += sum(each.startswith("case ") for each in fields).bit_length()
-        elif kind == "gimple_call":
+        elif statement == "gimple_call":
             self._add_call(block, fields)
 
     def _add_assignment(self, block: Operations, fields: list[str]) -> None:
         code, result, *operands = fields
         block.integer += sum(len(_INDEXED.findall(each)) for each in fields[1:])
         block.integer += self._accesses_bit_field(code, fields[1:])
+        block.integer += self._makes_another(code, result, operands[0])
         if code in _CASTS and not any(map(self._is_no_float, (result, operands[0]))):
             block.float += 1
         if code in _MOVES:
@@ -395,55 +280,102 @@ class _Function:
         elif code in _CONVERSIONS:
             block.float += 1
         else:
-            self._add_operation(block, operands[:2] if code in _COMPARISONS else [result, *operands[:2]])
+            self._add_operation(block, operands[0] if code in _COMPARISONS else result)
 
     def _add_call(self, block: Operations, fields: list[str]) -> None:
-        name = fields[0].rstrip("> ")
-        block.integer += self._accesses_bit_field("", fields[1:2])
-        if len(fields) - 2 >= _COMPUTING_METHODS.get(name, len(fields)):  # behind the name and the result
+        name, result, *arguments = (each.rstrip("> ") for each in fields)
+        block.integer += self._accesses_bit_field("", [result])
+        block.integer += sum(map(self._is_read_as_another, arguments))
+        if len(arguments) >= _COMPUTING_METHODS.get(name, len(fields)):
             block.integer += 1
         elif name in _CONVERTING_CALLS:
             block.float += 1
         elif name in _SCALAR_CALLS:
-            self._add_operation(block, fields[1:2])
+            self._add_operation(block, result)
+        elif name == "operator()":  # of a closure, which may be one of many
+            block.integer += _REGISTER.match(arguments[0]) is not None
         elif name.startswith(("__builtin_", ".")) and name not in _FREE_CALLS:
             block.divisions += 1  # a root: kernels may call no other function of the compiler
+        elif not self._counted.may_have(name):
+            block.integer += self._may_be_pointer(result)
+
+    def _makes_another(self, code: str, result: str, operand: str) -> bool:
+        """Return whether a statement that moves a value makes another value of it, or a pointer that was none."""
+        if code == "addr_expr":
+            is_computed = _FROM_POINTER.match(operand) is not None and result not in self._objects
+            return is_computed or self._is_in_union(operand)
+        if code in _READS:
+            is_variable = self._is_lambda and _CAPTURED.match(operand)
+            return self._is_read_as_another(operand) or (self._may_be_pointer(result) and not is_variable)
+        is_made = code in _CASTS and self._may_be_pointer(result) and self._kinds(operand) != {Kind.POINTER}
+        return is_made or code == "view_convert_expr"
+
+    def _is_read_as_another(self, operand: str) -> bool:
+        """Return whether an operand is a part of a number or a number of another type, read from where one lies."""
+        if self._is_in_union(operand):
+            return True
+        if operand.startswith("&") or "MEM" not in operand:
+            return False
+        whole = _WHOLE.match(operand)
+        types = {meaning[:-1].strip() for meaning in self._meanings(whole[2])} if whole else set[str]()
+        return whole is None or types != {unqualified(whole[1])}
+
+    def _is_in_union(self, operand: str) -> bool:
+        members = self._names.union_members
+        return bool(members) and not members.isdisjoint(_MEMBERS.findall(operand))
+
+    @cached_property
+    def _objects(self) -> frozenset[str]:
+        """The registers with addresses of objects that only functions of the headers get, or their constructors.
+
+        A constructor's object is a variable or a part of one: kernels cannot construct an object in other memory.
+        """
+        uses = Counter[str]()
+        for line in self._body.splitlines():
+            statement, fields = _parsed(line)
+            if statement == "gimple_call" and not self._counted.may_have(fields[0].rstrip("> ")):
+                fields = fields[1:2]
+            elif statement == "gimple_call" and fields[0].startswith("__ct_"):
+                fields = [*fields[1:2], *fields[3:]]
+            uses.update(register for each in fields for register in _TEMPORARY.findall(each))
+        return frozenset(register for register, number in uses.items() if number == 1)
 
     def _accesses_bit_field(self, code: str, operands: Sequence[str]) -> bool:
         """Return whether a statement, its result before its operands, reads or writes a bit-field or cuts for one."""
-        if code == "bit_field_ref" or (self._fields and any(map(self._is_bit_field, operands))):
+        if code == "bit_field_ref" or (self._names.bit_fields and any(map(self._is_bit_field, operands))):
             return True
         narrow = [self._is_narrow(operand) for operand in operands[:2]]
         return code in _MOVES and (narrow[0] or (code == "ssa_name" and narrow[1]))
 
     def _is_bit_field(self, operand: str) -> bool:
         member = _MEMBER.search(operand.rstrip("> "))
-        return member is not None and member[1] in self._fields
+        return member is not None and member[1] in self._names.bit_fields
 
     def _is_narrow(self, operand: str) -> bool:
         return any(_NARROW.match(meaning) for meaning in self._meanings(operand))
 
-    def _is_no_float(self, operand: str) -> bool:
-        literal = _LITERAL.match(operand)
-        known = {literal[1] is not None} if literal else {_known(each, self._names) for each in self._meanings(operand)}
-        return known == {False}
-
-    def _add_operation(self, block: Operations, operands: Iterable[str]) -> None:
-        if self._computes_float(operands):
-            block.float += 1
-        else:
+    def _add_operation(self, block: Operations, operand: str) -> None:
+        """Add an operation on numbers of an operand's type, on floats if this has no known meaning."""
+        if self._is_no_float(operand):
             block.integer += 1
+        else:
+            block.float += 1
 
-    def _computes_float(self, operands: Iterable[str]) -> bool:
-        """Return whether operands of one type are floating-point; they are if their type has no known meaning."""
-        for operand in operands:
-            literal = _LITERAL.match(operand)
-            if literal:
-                return literal[1] is not None
-            known = {_known(meaning, self._names) for meaning in self._meanings(operand)}
-            if len(known) == 1 and None not in known:
-                return True in known
-        return True
+    def _is_no_float(self, operand: str) -> bool:
+        return self._kinds(operand) <= {Kind.INTEGER, Kind.POINTER}
+
+    def _may_be_pointer(self, operand: str) -> bool:
+        """Return whether an operand is a register that may hold a pointer."""
+        return _REGISTER.match(operand) is not None and not self._kinds(operand) <= {Kind.INTEGER, Kind.FLOAT}
+
+    def _kinds(self, operand: str) -> set[Kind]:
+        """Return what a number or a pointer may be: several if variables of its name are of different kinds."""
+        if literal := _LITERAL.match(operand):
+            return {Kind.POINTER if literal[1] else Kind.FLOAT if "." in operand or "e" in operand else Kind.INTEGER}
+        if operand.startswith("&"):
+            return {Kind.POINTER}
+        kinds = {kind(meaning, self._names.types) for meaning in self._meanings(operand)}
+        return kinds - {Kind.OBJECT} or {Kind.UNKNOWN}
 
     def _meanings(self, operand: str) -> set[str]:
         """Return the types of the variables of this name: several if scopes use it for different ones.
@@ -453,6 +385,12 @@ class _Function:
         return self._types.get(operand, set()) | self._types.get(_VERSION.sub("", operand), set())
 
 
+def _parsed(line: str) -> tuple[str, list[str]]:
+    """Return the kind of a statement and its fields."""
+    statement, _, fields = line.strip().partition(" <")
+    return statement, fields.split(", ")
+
+
 def _parameters(signature: str) -> Iterator[tuple[str, str]]:
     """Yield type and name of each parameter in a line such as `int f (int x, float y)`."""
     pieces = _PARAMETER_END.split(signature)
@@ -460,27 +398,6 @@ def _parameters(signature: str) -> Iterator[tuple[str, str]]:
         meaning, _, name = text.rpartition(" ")
         if end != "(" and meaning.strip() and name.replace("$", "_").isidentifier():
             yield meaning, name
-
-
-def _is_float(meaning: str, names: Mapping[str, bool]) -> bool:
-    return _known(meaning, names) is not False
-
-
-def _known(meaning: str, names: Mapping[str, bool]) -> bool | None:
-    """Return whether a type is floating-point, or None if its name has no known meaning."""
-    if _is_pointer(meaning) or meaning.startswith("<unnamed-"):
-        return False
-    plain = _QUALIFIERS.sub("", meaning).strip()
-    if plain in ("float", "double", "long double", "float32_t"):
-        return True
-    own = names.get(plain.removeprefix("enum "))
-    if own is None and (plain in _INTEGERS or _INTEGER_WORDS.issuperset(plain.split())):
-        return False
-    return own
-
-
-def _is_pointer(meaning: str) -> bool:
-    return "*" in meaning or "&" in meaning
 
 
 def _placed(elf: ELFFile, blocks: Mapping[str, list[Operations]]) -> list[tuple[int, Operations]]:

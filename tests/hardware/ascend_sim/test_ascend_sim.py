@@ -415,6 +415,21 @@ def test_characters_have_a_sign_on_every_machine(device: AscendSim) -> None:
     assert device.build(Kernel("static_assert(char{-1} < 0);\n" + FILE)).ok
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("unsigned __int128 Square(uint64_t n) { return (unsigned __int128)n * n; }", 1),
+        ("#include <cstdint>\nusing Wide = __uint128_t;", 2),
+        ("#define JOINED(a, b) a##b\nusing Wide = JOINED(__int, 128_t);", None),
+    ],
+)
+def test_integers_of_128_bits_do_not_compile(device: AscendSim, text: str, line: int | None) -> None:
+    build = device.build(Kernel(f"{text}\n{FILE}"))
+    [diagnostic] = build.diagnostics
+    assert diagnostic.message.startswith("integers of 128 bits do not exist")
+    assert diagnostic.line == line
+
+
 @pytest.mark.skipif(platform.machine() == "x86_64", reason="x86-64 has instructions for long double")
 def test_long_double_is_a_compile_error(device: AscendSim) -> None:
     build = device.build(Kernel("float Third(unsigned n) { return n / (long double)3; }\n" + FILE))

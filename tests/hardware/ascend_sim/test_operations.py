@@ -75,14 +75,70 @@ FUNCTIONS = {
     "void written_word(Fields *f, uint32_t a) { f->word = a; }": (0, 1, 0, 0),
     "void written_constant(Fields *f) { f->low = 3; }": (0, 1, 0, 0),
     "void written_result(Fields *f) { f->word = folded(); }": (0, 1, 0, 0),
-    "uint64_t turned(uint64_t a) { Fields f = *(Fields *)&a; return f.low; }": (0, 1, 0, 0),
+    "uint64_t turned(uint64_t a) { Fields f = *(Fields *)&a; return f.low; }": (0, 2, 0, 0),  # read as fields, and cut
+    "Node *member(Node *p) { return (Node *)&p->value; }": (0, 1, 0, 0),
+    "int *element_of(int (*p)[8]) { return &(*p)[3]; }": (0, 1, 0, 0),
+    "int *elements_of(Node *p) { return p->many; }": (0, 1, 0, 0),
+    "int *element_at(Node *p, int i) { return &p->many[i]; }": (0, 2, 0, 0),
+    "int *referred(Node &n) { int &r = n.value; return &r; }": (0, 1, 0, 0),
+    "void handed(Node *p) { set(&p->value); set(p->many); }": (0, 2, 0, 0),
+    "int local(int a) { Node n{}; int *p = &n.value, *q = n.many; set(p); set(&q[0]); set(&n.value); return a; }": (
+        *(0, 0, 0, 0),
+    ),
+    "Node *chased(Node *p) { p = p->next; return p->next; }": (0, 2, 0, 0),
+    "Link linked(Link p) { return p->next; }": (0, 1, 0, 0),
+    "int *pointed_to(int **p) { return *p; }": (0, 1, 0, 0),
+    "int *pointed_behind(int **p) { return p[3]; }": (0, 1, 0, 0),
+    "int *kept(int *p) { int *q[4] = {p}; return q[1]; }": (0, 1, 0, 0),
+    "int *copied(int *p, bool b) { int *q = p; if (b) q = nullptr; return q; }": (1, 0, 0, 0),
+    "int *called(int *p) { return copied(p, true); }": (0, 0, 0, 0),
+    "int *from_a_number(uint64_t a) { return (int *)a; }": (0, 1, 0, 0),
+    "uint64_t as_a_number(int *p) { return (uint64_t)p; }": (0, 0, 0, 0),
+    "int read(Node *p) { return p->value; }": (0, 0, 0, 0),
+    "Real read_float(Node *p) { Real x = p->weight; return x; }": (0, 0, 0, 0),
+    "Node whole(Node *p) { return *p; }": (0, 0, 0, 0),
+    "uint8_t byte_of(uint32_t a) { return ((uint8_t *)&a)[3]; }": (0, 1, 0, 0),
+    "uint32_t bits_of(float a) { return *(uint32_t *)&a; }": (0, 1, 0, 0),
+    "uint16_t bytes_of(Node *p) { return *(uint16_t *)((char *)p + 6); }": (0, 1, 0, 0),
+    "uint8_t first_of(uint64_t a) { Bytes b = *(Bytes *)&a; return b.byte[1]; }": (0, 1, 0, 0),
+    "int of_same_name(Box<float> b) { Box<int> c = (const Box<int> &)b; return c.value; }": (0, 1, 0, 0),
+    "uint8_t given(uint64_t a) { return taken_apart(*(Bytes *)&a); }": (0, 1, 0, 0),
+    "uint8_t of_union(uint32_t a) { Parts u; u.entire = a; return u.part[3]; }": (0, 1, 0, 0),
+    "uint32_t of_nameless(float a) { union { uint32_t bits; float number; }; number = a; return bits; }": (0, 1, 0, 0),
+    "uint16_t within(Outer *o) { return o->high; }": (0, 1, 0, 0),
+    "uint8_t *of_union_address(Parts &u) { return &u.part[1]; }": (0, 1, 0, 0),
+    "bool below(float x) { { Index x = 3; x = x; } return x < 0.0f; }": (0, 0, 1, 0),
+    "float shifted(float x, Index y) { { Index x = y; y = x; } x = x + 1; return x; }": (0, 0, 1, 0),
+    "long behind(int *a, int *b) { return b - a; }": (0, 2, 0, 0),
+    "bool before(Link a, Link b) { return a < b; }": (0, 1, 0, 0),
+    "int by_member(Node &n, int Node::*m) { return n.*m; }": (0, 1, 0, 0),
+    "int by_reference(int a, int b) { auto f = [&](int c) { return a + b + c; }; return f(3); }": (0, 0, 0, 0),
+    "template <class F> int by_closure(F &f) { return f(3); }": (0, 1, 0, 0),
+    "int use_closure(int a) { auto f = [a](int c) { return a + c; }; return by_closure(f); }": (0, 0, 0, 0),
+    "half *returned_address(GlobalTensor<half> &t) { return (half *)t.GetPhyAddr(); }": (0, 1, 0, 0),
+    "void into_a_queue(Queues *q) { q->in.FreeAllEvent(); q->out.FreeAllEvent(); }": (0, 0, 0, 0),
+    "void into_a_function(Queues *q) { freed(q->in); }": (0, 1, 0, 0),
+    "int into_a_constructor(Node *p) { Kept k(p->value); return 3; }": (0, 1, 0, 0),
+    "int constructed(int a) { Keeper k(a); return a; }": (0, 0, 0, 0),
 }
 PRELUDE = """
 using Real = float; typedef uint32_t Index; using Count = Index; enum class Colour { Red, Blue };
 struct Fields { uint64_t low : 7, word : 32, : 3; bool on : 1, off [[maybe_unused]] : 1; uint32_t rest; };
+struct Node { Node *next; int value, many[4]; float weight; };
+using Link = Node *;
+struct Bytes { uint8_t byte[8]; };
+template <class T> struct Box { T value; };
+union Parts { uint32_t entire; uint8_t part[4]; };
+struct Outer { int first; union { uint32_t all; struct { uint16_t low_half, high; }; }; };
+struct Kept { int *p; __aicore__ Kept(int &i) : p(&i) {} };
+struct Keeper { int other; Kept kept; __aicore__ Keeper(int &i) : kept(i) {} };
+struct Queues { TQue<TPosition::VECIN, 1> in; TQue<TPosition::VECOUT, 1> out; };
 #define TWICE(x) ((x) << 1)
+__aicore__ void set(int *p) { *p = 3; }
+__aicore__ void freed(TQue<TPosition::VECIN, 1> &q) { q.FreeAllEvent(); }
+__aicore__ uint8_t taken_apart(Bytes b) { return b.byte[3]; }
 """
-FUNCTION_NAMES = [text.partition("(")[0].split()[-1] for text in FUNCTIONS]
+FUNCTION_NAMES = [text.partition("(")[0].split()[-1].lstrip("*") for text in FUNCTIONS]
 
 
 @pytest.fixture(scope="module")
@@ -133,50 +189,14 @@ def test_a_function_is_counted_by_what_it_computes(
     assert counted == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "others"),
-    [
-        ("struct S { int a : 3, b : N ? 4 : 5, *c; enum E { X } d : 8; bool e [[maybe_unused]] : 1; };", "abde", "cX"),
-        ("template <int n> struct S { public: int a : n; private: unsigned : 0; int b : 3 = 5, c; };", "ab", "c"),
-        ("struct S { int a; int f() { again: switch (a) { case 1: default: goto again; } } };", "", "af"),
-        ("int f(S s) { for (int x : s.a) s.b = s.c ? s.d : s.e; return s.f ? S{1}.g : s.h ? 4 : 3; }", "", "abcdefgh"),
-        ("class A : public B { A(int a) : x(a), y(a ? a : 3) {} int x, y; };", "", "axy"),
-        ("struct S { int x = k ? S{1} : 2, a : 4; S() : x(3) {} int b : 2; };", "ab", "xk"),
-    ],
-)
-def test_names_of_bit_fields_are_those_before_a_colon(text: str, fields: str, others: str) -> None:
-    found = operations.bit_fields(text)
-    assert set(fields) <= found
-    assert not set(others) & found
-
-
 def test_what_tensors_compute_with_is_counted_in_the_header(table: dict[str, tuple[int, ...]]) -> None:
     [made] = [sums for name, sums in table.items() if "LocalTensorIiEC" in name]
     assert made == (0, 1, 0, 0)
 
 
-def test_names_of_types_that_mean_nothing_known_count_as_floating_point() -> None:
-    names = operations.aliases("using A = B; typedef A C; using D = const unsigned long; enum E { X }; using F = C *;")
-    assert names == {"A": True, "C": True, "D": False, "E": False, "F": False}
-    assert operations.aliases("#define N 4\nusing A = int32_t;") == {"A": False}
-
-
-@pytest.mark.parametrize(
-    "declaration",
-    [
-        "using byte = decltype(1.0f);",
-        "typedef decltype(1.0f) byte;",
-        "typedef float (byte);",
-        "typedef float byte [[maybe_unused]];",
-        "typedef float byte alignas(4);",
-        "typedef float byte __attribute__((aligned(4)));",
-        "using byte = decltype(float{});",
-        "float typedef byte;",
-        "void f() { for (float typedef byte; false;) {} }",
-    ],
-)
-def test_a_name_of_an_integer_that_the_kernel_declares_itself_may_be_a_float(declaration):
-    assert operations.aliases(declaration)["byte"]
+def test_a_constructor_has_the_addresses_of_its_members(table: dict[str, tuple[int, ...]]) -> None:
+    [made] = [sums for name, sums in table.items() if name.startswith("_ZN6KeeperC")]
+    assert made == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -207,28 +227,6 @@ def test_a_variable_that_is_named_like_a_version_of_a_float_does_not_make_it_an_
     )
     ((counted,),) = operations.read_dump(dump, "").values()
     assert (counted.integer, counted.float) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "// " + "typedef a, " * 6_000 + "\n",
-        "typedef a, " * 6_000,
-        "using a = a " * 6_000,
-        "using a [[ " * 6_000,
-        "typedef " + "a" * 300_000 + " b, c;",
-        "#define a \\\n" * 6_000,
-        "".join(f"using A{i} = A{i + 1}; " for i in range(4_000)),
-        "a : " * 60_000,
-        "a ? " * 60_000,
-        "a { " * 60_000,
-    ],
-    ids=["comment", "typedefs", "aliases", "attributes", "word", "macros", "chain", "colons", "choices", "braces"],
-)
-def test_names_of_types_are_read_once(text: str) -> None:
-    """None of these ends in an hour if every word is read anew for every other."""
-    assert operations.aliases(text) is not None
-    assert operations.bit_fields(text) is not None
 
 
 def test_a_long_name_of_a_function_is_read_once() -> None:

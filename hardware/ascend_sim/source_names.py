@@ -1,0 +1,224 @@
+"""Reads the names that a kernel's source declares, as far as the prices of plain code depend on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kernel_gym.hardware.host.launch_syntax import Token, tokens
+
+_INTEGER_WORDS = frozenset(
+    ["unsigned", "signed", "int", "long", "short", "char", "bool", "sizetype", "ssizetype", "bitsizetype"]
+)
+_INTEGERS = frozenset(
+    [
+        *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+        *["size_t", "ptrdiff_t", "uintptr_t", "intptr_t", "wchar_t", "char16_t", "char32_t", "byte", "TEventID"],
+    ]
+)
+_FLOATS = frozenset({"float", "double", "long double", "float32_t"})
+_QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
+#: Types of which the device has no registers: vectors of the host as the compiler writes them, its names for them, some
+#: of which do not tell their lanes, and integers of 128 bits.
+_VECTOR = re.compile(
+    r"\bvector\((?P<lanes>\d{1,9})\)|\b__[A-Z][a-z]+\d+x(?P<named>\d{1,9})_t\b|\b__(?:SV|m\d)\w*|\bvector_size\b"
+    r"|\b__u?int128"
+)
+_SIZED = re.compile(r"(?:__attribute__|__attribute|\[\s*\[)[^;]{0,200}?\b_*(vector_size)")
+_MOST_LANES = 256
+#: What stands before the first word of a declaration.
+_BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
+#: Most names of types that stand for each other in a row; those beyond have no known meaning.
+_LONGEST_CHAIN = 64
+
+
+class Kind(Enum):
+    """What a type is, as far as prices depend on it."""
+
+    INTEGER = "integer"
+    FLOAT = "float"
+    POINTER = "pointer"
+    OBJECT = "object"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a source declares: its types, its bit-fields, the members of its unions."""
+
+    types: Mapping[str, Kind]
+    bit_fields: frozenset[str]
+    union_members: frozenset[str]
+
+    @classmethod
+    def of(cls, source: str) -> Names:
+        """Return the names in a source."""
+        return cls(aliases(source), bit_fields(source), union_members(source))
+
+
+def unqualified(meaning: str) -> str:
+    """Return a type as it is written, without qualifiers and namespaces."""
+    return _QUALIFIERS.sub("", meaning).strip()
+
+
+def kind(meaning: str, types: Mapping[str, Kind]) -> Kind:
+    """Return what a type is, given what the source's own names of types mean."""
+    if meaning.startswith("<unnamed-"):  # a bit-field
+        return Kind.INTEGER
+    plain = unqualified(meaning)
+    if plain.endswith(("*", "&")):
+        return Kind.POINTER
+    if plain.startswith(("struct ", "union ", "class ")):
+        return Kind.OBJECT
+    if plain in _FLOATS:
+        return Kind.FLOAT
+    is_integer = plain in _INTEGERS or (plain and _INTEGER_WORDS.issuperset(plain.split()))
+    return types.get(plain.removeprefix("enum "), Kind.INTEGER if is_integer else Kind.UNKNOWN)
+
+
+def aliases(source: str) -> dict[str, Kind]:
+    """Return the names that a source gives to types, and what each is; unknown if declarations differ."""
+    meanings = _meanings(source)
+    known: dict[str, Kind] = {}
+    for _ in range(min(len(meanings), _LONGEST_CHAIN)):
+        resolved: dict[str, Kind] = {}
+        for name, meaning in meanings:
+            found = Kind.INTEGER if meaning == "enum" else kind(meaning, known)
+            resolved[name] = found if resolved.get(name, found) == found else Kind.UNKNOWN
+        if resolved == known:
+            break
+        known = resolved
+    return known
+
+
+def bit_fields(source: str) -> frozenset[str]:
+    """Return the names that may be those of bit-fields: the words before a colon that is no label's and no choice's.
+
+    Others may be among them, such as the names of classes that have a base.
+    """
+    names: set[str] = set()
+    here, around = _Statement("{"), list[_Statement]()
+    for word in tokens(source):
+        if word.text in ("(", "[", "{"):
+            around.append(here)
+            here = _Statement(word.text)
+        elif word.text in (")", "]", "}"):
+            here = around.pop() if around else _Statement("{")
+            if word.text == "}":
+                here.words, here.lone = [], False
+        elif word.text == ";":
+            here = _Statement(here.bracket)
+        elif word.text == "?":
+            here.choices += 1
+        elif word.text == "," and not here.choices:
+            here.words, here.lone = [], False
+        elif word.text == ":" and here.choices:
+            here.choices -= 1
+        elif word.text == ":" and here.bracket == "{":
+            if here.is_label:
+                here = _Statement(here.bracket)
+            else:
+                names.update(here.words)
+                here.words, here.lone = [], False
+        elif word.kind == "word":
+            here.words.append(word.text)
+    return frozenset(names)
+
+
+@dataclass
+class _Statement:
+    """What has been read of a statement, or of what stands in brackets.
+
+    `choices` are question marks without their colons; `lone` says that a single word before a colon is a label.
+    """
+
+    bracket: str
+    words: list[str] = field(default_factory=list)
+    choices: int = 0
+    lone: bool = True
+
+    @property
+    def is_label(self) -> bool:
+        """Whether a colon that follows ends a label."""
+        return (self.lone and len(self.words) == 1) or "case" in self.words
+
+
+def union_members(source: str) -> frozenset[str]:
+    """Return the names that may be those of members of unions: all words in the braces behind the word `union`."""
+    names: set[str] = set()
+    depth, announced = 0, False  # of braces in a union
+    for word in tokens(source):
+        if word.text == "{":
+            depth += announced or depth > 0
+            announced = False
+        elif word.text == "}":
+            depth = max(0, depth - 1)
+        elif word.text == ";":
+            announced = False
+        elif word.text == "union":
+            announced = True
+        elif depth and word.kind == "word":
+            names.add(word.text)
+    return frozenset(names)
+
+
+def lanes(source: str, types: Iterable[str]) -> int:
+    """Return the lanes of the widest vector type of the host in a source or among types; 1 if there is none."""
+    named = [*(meaning for _, meaning in _meanings(source)), *_SIZED.findall(source), *types]
+    vectors = [match for meaning in named for match in _VECTOR.finditer(meaning)]
+    return max((int(match["lanes"] or match["named"] or _MOST_LANES) for match in vectors), default=1)
+
+
+def _meanings(source: str) -> list[tuple[str, str]]:
+    """Return the names that a source gives to types, each with the text of its type.
+
+    A declaration that is not understood gives `?`, which may be a floating-point type, to every name in it.
+    """
+    words = tokens(source)
+    meanings: list[tuple[str, str]] = []
+    for index, word in enumerate(words):
+        if word.text == "enum":
+            names = [w.text for w in words[index + 1 : index + 3] if w.text not in ("class", "struct")]
+            meanings += [(names[0], "enum")] if names else []
+        elif word.text == "using":
+            meanings += _alias(source, _statement(words, index + 1))
+        elif word.text == "typedef":
+            begin = next((i + 1 for i in range(index - 1, -1, -1) if words[i].text in _BEFORE_STATEMENT), 0)
+            statement = [*words[begin:index], *_statement(words, index + 1)]
+            meanings += _typedefs(source, statement, first=begin == index)
+    return meanings
+
+
+def _statement(words: Sequence[Token], begin: int) -> list[Token]:
+    """Return the words up to a semicolon that is not in braces, or to another such statement."""
+    depth = 0
+    for end in range(begin, len(words)):
+        depth += {"{": 1, "}": -1}.get(words[end].text, 0)
+        if depth < 0 or (words[end].text == ";" and depth == 0) or words[end].text in ("using", "typedef"):
+            return list(words[begin:end])
+    return list(words[begin:])
+
+
+def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
+    equals = next((i for i, word in enumerate(statement) if word.text == "="), 0)
+    meaning = _plain_text(source, statement[equals + 1 :])
+    return [(statement[0].text, meaning or "?")] if equals else []
+
+
+def _typedefs(source: str, statement: Sequence[Token], first: bool) -> list[tuple[str, str]]:
+    """Return what a typedef declares; `first` says that the word itself begins the declaration."""
+    meaning = _plain_text(source, statement[:-1])
+    simple = first and meaning and all(word.text not in (",", "[", "]", "alignas") for word in statement)
+    if simple and statement[-1].kind == "word":
+        return [(statement[-1].text, meaning)]
+    names = {word.text for word in statement if word.kind == "word"}
+    return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
+
+
+def _plain_text(source: str, words: Sequence[Token]) -> str:
+    """Return the text of a type; empty if it has parentheses or braces."""
+    if not words or any(word.text in ("(", ")", "{", "}") for word in words):
+        return ""
+    return source[words[0].start : words[-1].end].replace(" :: ", "::")

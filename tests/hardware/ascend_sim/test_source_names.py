@@ -1,0 +1,94 @@
+"""The names that a source declares decide about prices: what may be dearer counts as such."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel_gym.hardware.ascend_sim.source_names import Kind, Names, aliases, bit_fields, union_members
+
+
+def test_names_of_types_have_the_meaning_that_the_source_gives_them() -> None:
+    text = "using A = B; typedef A C; using D = const unsigned long; enum E { X }; using F = C *; typedef float G;"
+    kinds = {"A": Kind.UNKNOWN, "C": Kind.UNKNOWN, "D": Kind.INTEGER, "E": Kind.INTEGER, "F": Kind.POINTER}
+    assert aliases(text) == {**kinds, "G": Kind.FLOAT}
+    assert aliases("#define N 4\nusing A = int32_t;") == {"A": Kind.INTEGER}
+
+
+def test_a_pointer_among_the_arguments_of_a_template_makes_no_pointer() -> None:
+    text = "using A = Either<float, int *>; using B = Either<float, int> *; using C = int *const;"
+    assert aliases(text) == {"A": Kind.UNKNOWN, "B": Kind.POINTER, "C": Kind.POINTER}
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "using byte = decltype(1.0f);",
+        "typedef decltype(1.0f) byte;",
+        "typedef float (byte);",
+        "typedef float byte [[maybe_unused]];",
+        "typedef float byte alignas(4);",
+        "typedef float byte __attribute__((aligned(4)));",
+        "using byte = decltype(float{});",
+        "float typedef byte;",
+        "void f() { for (float typedef byte; false;) {} }",
+    ],
+)
+def test_a_name_of_an_integer_that_the_kernel_declares_itself_may_be_a_float(declaration: str) -> None:
+    assert aliases(declaration)["byte"] in (Kind.FLOAT, Kind.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "others"),
+    [
+        ("struct S { int a : 3, b : N ? 4 : 5, *c; enum E { X } d : 8; bool e [[maybe_unused]] : 1; };", "abde", "cX"),
+        ("template <int n> struct S { public: int a : n; private: unsigned : 0; int b : 3 = 5, c; };", "ab", "c"),
+        ("struct S { int a; int f() { again: switch (a) { case 1: default: goto again; } } };", "", "af"),
+        ("int f(S s) { for (int x : s.a) s.b = s.c ? s.d : s.e; return s.f ? S{1}.g : s.h ? 4 : 3; }", "", "abcdefgh"),
+        ("class A : public B { A(int a) : x(a), y(a ? a : 3) {} int x, y; };", "", "axy"),
+        ("struct S { int x = k ? S{1} : 2, a : 4; S() : x(3) {} int b : 2; };", "ab", "xk"),
+    ],
+)
+def test_names_of_bit_fields_are_those_before_a_colon(text: str, fields: str, others: str) -> None:
+    found = bit_fields(text)
+    assert set(fields) <= found
+    assert not set(others) & found
+
+
+@pytest.mark.parametrize(
+    ("text", "members", "others"),
+    [
+        ("union U { int a; struct { short b, c[4]; }; }; struct S { int d; };", "abc", "Sd"),
+        ("struct S { int d; union { int a; } e; int f; };", "a", "Sdef"),
+        ("union alignas(8) U final { int a; }; union U u; struct S { int d; };", "a", "ud"),
+        ("template <class T> union U { T a; }; int f() { union { int b; float c; }; return b; }", "abc", "f"),
+    ],
+)
+def test_members_of_unions_are_the_words_in_their_braces(text: str, members: str, others: str) -> None:
+    found = union_members(text)
+    assert set(members) <= found
+    assert not set(others) & found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// " + "typedef a, " * 6_000 + "\n",
+        "typedef a, " * 6_000,
+        "using a = a " * 6_000,
+        "using a [[ " * 6_000,
+        "typedef " + "a" * 300_000 + " b, c;",
+        "#define a \\\n" * 6_000,
+        "".join(f"using A{i} = A{i + 1}; " for i in range(4_000)),
+        "a : " * 60_000,
+        "a ? " * 60_000,
+        "a { " * 60_000,
+        "union { a " * 60_000,
+    ],
+    ids=[
+        *["comment", "typedefs", "aliases", "attributes", "word", "macros", "chain", "colons", "choices", "braces"],
+        "unions",
+    ],
+)
+def test_names_of_types_are_read_once(text: str) -> None:
+    """None of these ends in an hour if every word is read anew for every other."""
+    assert Names.of(text) is not None
