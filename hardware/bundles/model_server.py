@@ -175,8 +175,9 @@ class Server:
             setattr(torch.ops, library, extension)
 
     def _fill(self, tensor: torch.Tensor) -> torch.Tensor:
-        tensor.zero_()  # which counts as a write, unlike what follows
-        tensor.untyped_storage().fill_(self._poison)  # a truth value would become 1
+        content = torch.full((tensor.nbytes,), self._poison, dtype=torch.uint8)
+        words = tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor  # a copied truth value is 0 or 1
+        words.copy_(content.view(words.dtype).reshape(tensor.shape))
         return tensor
 
     def _keep(self, tensors: Iterable[torch.Tensor]) -> None:
