@@ -19,7 +19,12 @@ _REGISTER = r"[\w.$#]*_\d+(?:\((?:D|ab)\))*"
 _TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
 #: What `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]` have, and variables, their members, elements
 #: with constant indices, sums and products do not. Whatever is not understood is such a place.
-_ELSEWHERE = re.compile(r"->|\*(?![ )])|\bMEM\b|\[(?!\d+\])")
+#: A constant index may be the number of elements, since the compiler lets `&x[2]` pass: bases of elements, which have no
+#: name, and parts of numbers in arrays count, too.
+_ELSEWHERE = re.compile(
+    r"->|\*(?![ )])|\bMEM\b|\[(?!\d+\])|\]\S*\.D\.\d+(?=[;,)]|$)"
+    r"|(?:REALPART_EXPR|IMAGPART_EXPR|VIEW_CONVERT_EXPR)\b[^;]*\["
+)
 #: A constant of the compiler's, and memory of a variable as another type: `*.LC0`, `MEM[(type *)&x + 8B]`.
 _IN_A_VARIABLE = re.compile(r"\*\.LC\d+D\.\d+|MEM(?: <[^<>]*>)? ?\[\([^()]*\)&(?:<retval>|[\w.$#]+)(?: \+ \d+B)?\]")
 #: All that a pointer points to.

@@ -48,6 +48,17 @@ UNGUARDED = {
             return got.word;
         }
         __aicore__ uint64_t Go(uint64_t *p) { return Peek(p); }""",
+    "a base behind the end of an array": """
+        __aicore__ uint64_t Go() {
+            Derived here[2];
+            Padded got = *(&here[2]);
+            return got.word;
+        }""",
+    "an object behind the end of an array as a number": """
+        __aicore__ uint64_t Go() {
+            Many here[2] = {};
+            return __builtin_bit_cast(uint64_t, (&here[2])->bits[1]);
+        }""",
     "an object as a number": "__aicore__ uint64_t Go(Many *p) { return __builtin_bit_cast(uint64_t, p->bits[1]); }",
 }
 
@@ -63,8 +74,7 @@ GUARDED = {
     "arguments and results": """
         __aicore__ inline Many Take(Many many, Padded) { return many; }
         __aicore__ void Go(Many *p) { p[1] = Take(*p, p->padded[2]); }""",
-    "volatile and large numbers": """
-        __aicore__ void Go(volatile uint32_t *p, __int128 *q, double *r) { *p = *p + 1; *q += *p; *r += 1; }""",
+    "volatile numbers": "__aicore__ void Go(volatile uint32_t *p, double *r) { *p = *p + 1; *r += *p; }",
     "variables": """
         __aicore__ uint64_t Go(int i) {
             Many many{}, other = many;
