@@ -18,9 +18,9 @@ from kernel_gym.hardware.ascend_sim import gimple
 _REGISTER = r"[\w.$#]*_\d+(?:\((?:D|ab)\))*"
 _TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
 #: What `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]` have, and variables, their members, elements
-#: with constant indices, sums and products do not. Whatever is not understood is such a place.
-#: A constant index may be the number of elements, since the compiler lets `&x[2]` pass: bases of elements, which have no
-#: name, and parts of numbers in arrays count, too.
+#: with constant indices, sums and products do not. Whatever is not understood is such a place. A constant index may be
+#: the number of elements, since the compiler lets `&x[2]` pass: bases of elements, which have no name, and parts of
+#: numbers in arrays count, too.
 _ELSEWHERE = re.compile(
     r"->|\*(?![ )])|\bMEM\b|\[(?!\d+\])|\]\S*\.D\.\d+(?=[;,)]|$)"
     r"|(?:REALPART_EXPR|IMAGPART_EXPR|VIEW_CONVERT_EXPR)\b[^;]*\["
