@@ -17,10 +17,10 @@ from kernel_gym.hardware.ascend_sim import gimple
 #: A register: the name of a variable, if it holds one, and a number. A parameter of a pack is called `p#0`.
 _REGISTER = r"[\w.$#]*_\d+(?:\((?:D|ab)\))*"
 _TEMPORARY = re.compile(r"(?<![\w.$])_\d+(?![\w(])")
-#: What `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]` and `x.fields[i_1]` have, and variables, their members, elements
-#: with constant indices, sums and products do not. Whatever is not understood is such a place. A constant index may be
-#: the number of elements, since the compiler lets `&x[2]` pass: bases of elements, which have no name, and parts of
-#: numbers in arrays count, too.
+#: Places that may lie outside of a variable: `p_1->field`, `*p_1`, `MEM[(type *)p_1 + 8B]`, `x.fields[i_1]`, and
+#: whatever is not understood. Variables, their members and elements with constant indices are none, nor are sums and
+#: products. But the compiler accepts `&x[2]` of an array of two elements, so that a constant index may be too large by
+#: one. So the bases of elements, which have no name, and parts of numbers in arrays are such places, too.
 _ELSEWHERE = re.compile(
     r"->|\*(?![ )])|\bMEM\b|\[(?!\d+\])|\]\S*\.D\.\d+(?=[;,)]|$)"
     r"|(?:REALPART_EXPR|IMAGPART_EXPR|VIEW_CONVERT_EXPR)\b[^;]*\["

@@ -32,7 +32,8 @@ from kernel_gym.tasks.task import Task
 
 #: The framework's workspace, through which Matmul passes tiles: 2 MiB a core.
 FRAMEWORK_BYTES = 256 << 20
-#: Elements of each input that decide the uninitialised bytes of a run. To read them all takes a kernel too long.
+#: Elements of each input that decide the uninitialised bytes of a run. Reading all of them costs a kernel more than it
+#: could gain.
 SEEDING = 16384
 #: Builds whose files are kept; older ones are removed.
 KEPT_BUILDS = 64

@@ -374,9 +374,9 @@ def _indices(inputs: list[Any], outputs: list[Any]) -> list[int]:
 
 
 def _plain_values(arguments: list[Any]) -> list[str]:
-    """Return the arguments of a launch, without what tensors hold, in a form in which NaN equals itself.
+    """Return the arguments of a launch in a form in which NaN equals itself, with a mark in place of each tensor.
 
-    Where a tensor stands, and where none, can carry a number, too.
+    The marks show the positions of the tensors, in which a model could encode a number.
     """
     return ["tensor" if isinstance(argument, torch.Tensor) else repr(argument) for argument in arguments]
 

@@ -127,8 +127,8 @@ class Probe:
         """Return where an array of integers or of 16-bit floats comes from; in the second call it had other values.
 
         Such values are too few to have one for each element: what is not a whole array that the model was given may
-        have been chosen by value. It must be the same array in both calls. Where it may be one of several, which of
-        them it is may not make a difference: else the choice would carry a bit.
+        have been chosen by value. It must be the same array in both calls. If it equals several arrays of the second
+        call, their arrays of the call itself must be equal, because the choice between them could carry a bit.
         """
         pairs = zip(known, self._given, strict=False)
         sources = [array for array, other in pairs if other is not None and _is_equal(others, other)]
@@ -152,7 +152,7 @@ class Probe:
         return None
 
     def _unlike_others(self, array: Array, result: bool) -> Array:
-        """Return drawn values that no other array of the model has, if some draws find such."""
+        """Return drawn values that differ from those of every other array, if a few draws are enough."""
         others = [given for given in self._given if given is not None and given.size == array.size]
         for _ in range(_DRAWS):
             drawn = self._drawn(array, result)

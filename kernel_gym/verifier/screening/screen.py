@@ -211,11 +211,12 @@ def _names(book: RuleBook, source: Source) -> Iterator[Finding]:
 def _namespaces(book: RuleBook, source: Source) -> Iterator[Finding]:
     """Find uses of the runtime's own namespace; in a macro, any mention counts."""
     reserved, tokens = book.lists["reserved_namespaces"], source.expanded
-    for place in (place for place, token in enumerate(tokens) if token.text in reserved):
-        before = [token.text for token in tokens[max(0, place - 3) : place]]
-        named = before[-1:] in (["namespace"], ["::"]) or (before[:1] == ["namespace"] and before[-1] == "=")
-        if named or [token.text for token in tokens[place + 1 : place + 2]] == ["::"]:
-            yield book.finding("reserved-name", tokens[place].line, tokens[place].text)
+    texts = ["", "", "", *(token.text for token in tokens), ""]
+    for place, token in enumerate(tokens):
+        first, _, before, here, after = texts[place : place + 5]
+        is_alias = first == "namespace" and before == "="
+        if here in reserved and (is_alias or before in ("namespace", "::") or after == "::"):
+            yield book.finding("reserved-name", token.line, here)
     for token in (token for macro in source.macros for token in macro.body if token.text in reserved):
         yield book.finding("reserved-name", token.line, token.text)
 
