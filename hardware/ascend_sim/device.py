@@ -302,8 +302,8 @@ def _seed(inputs: Inputs) -> int:
     """Return what decides the uninitialised bytes of a run with values: a number that its kernel cannot know."""
     if inputs.values is None:
         return inputs.seed & (1 << 64) - 1
-    digest = hashlib.blake2b(bytes([inputs.poison]), digest_size=8)
-    for value in inputs.values:
+    digest = hashlib.blake2b(repr((inputs.poison, inputs.numbers)).encode(), digest_size=8)
+    for value in (*inputs.values, *inputs.outputs):
         digest.update(value.flat[:SEEDING].tobytes())
     return int.from_bytes(digest.digest(), "little")
 

@@ -232,11 +232,9 @@ class Call:
         for index, array in enumerate(given):
             self._note(f"input {index} of launch {number}", array, index in made)
         for index, array in enumerate(memory, len(given)):
-            if _is_one_of(array, addresses[index], given, addresses):
-                self._sent += 1  # it was noted as an input
-            else:
-                name = f"the content of output {index - len(given)} of launch {number}"
-                self._note(name, array, index in made, fresh=True)
+            name = f"the content of output {index - len(given)} of launch {number}"
+            is_input = _is_one_of(array, addresses[index], given, addresses)
+            self._note(name, array, index in made, fresh=True, is_noted=is_input)
         numbers = tuple(map(self._number, addresses, [*given, *memory]))
         signature = Signature(
             inputs=tuple(InputSpec(array.shape, _name(array)) for array in given),
@@ -288,7 +286,7 @@ class Call:
         self._tensors[address] = (number, array)
         return number
 
-    def _note(self, name: str, array: Array, made: bool, fresh: bool = False) -> None:
+    def _note(self, name: str, array: Array, made: bool, fresh: bool = False, is_noted: bool = False) -> None:
         """Note an array that torch computed, put together, copied or filled.
 
         Args:
@@ -296,12 +294,15 @@ class Call:
             array: Its values.
             made: Whether torch wrote it in this call, as the model's process says.
             fresh: Whether a call needs it anew. Other constants may have been there before the call.
+            is_noted: Whether it is noted already: an output that is also an input. Which one it is may be computed.
         """
         known = [*(self._inputs.values or ()), *(array for results in self.results for array in results)]
         origin = self._probe.origin(self._sent, array, known)
         self._sent += 1
         if origin == "computed":
             self.computed.append(name)
+        elif is_noted:
+            return
         elif origin == "moved" or (origin == "same" and made and array.nbytes):
             self.moved.append((name, 2 * array.nbytes))
         elif origin == "constant" and (made or fresh) and not self._is_unset(array):

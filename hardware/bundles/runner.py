@@ -116,7 +116,7 @@ class BundleRunner:
 
     def _probe(self, built: BuiltBundle, inputs: Inputs) -> Probe:
         """Return what the model sends at a case, seen in a process that does not know the values."""
-        key = (built.kernel.kernel.digest, built.bundle["model_src"], inputs.case, inputs.seed, inputs.poison)
+        key = (built.task.digest, dict(built.bundle.parts), inputs.case, inputs.seed, inputs.poison)
         if self._probed is None or self._probed[0] != key:
             self._probed = None  # its arrays can be large
             call = ProbeCall(built, inputs)

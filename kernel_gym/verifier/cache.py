@@ -20,6 +20,8 @@ from kernel_gym.disk_cache import cache_folder
 from kernel_gym.verdict import Unjudged, Verdict, from_json
 
 ENVIRONMENT = "KERNEL_GYM_CACHE"
+#: Suffixes of files that decide no verdict.
+_NO_SOURCES = (".md", ".pyc")
 
 
 @cache
@@ -34,7 +36,7 @@ def verifier_version() -> str:
     for package in (verifier, hardware, tasks):
         folder = Path(package.__path__[0])
         for file in sorted(folder.rglob("*")):
-            if file.suffix in (".py", ".yaml"):
+            if file.is_file() and file.suffix not in _NO_SOURCES:
                 digest.update(f"{package.__name__} {file.relative_to(folder)}".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 

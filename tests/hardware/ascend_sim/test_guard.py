@@ -186,6 +186,16 @@ def test_a_core_finds_nothing_that_another_one_has_left_on_its_stack(device: Asc
     assert (result.outputs[0] == 1).all()
 
 
+def test_the_stack_of_a_core_lies_at_no_fixed_distance_from_other_memory(device: AscendSim) -> None:
+    """A read at a constant distance behind a variable, should the guard overlook one, would find other cores' words."""
+    distance = "sum = ((uint64_t)own - (uint64_t)TABLE) >> 16;"
+    build = device.build(Kernel(source("core", distance).replace("1.0f", "(float)(int)(sum % 65536)")))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+    inputs = Inputs(signature, (np.zeros(64, np.float32),))
+    assert len({float(device.run(build, inputs).outputs[0][0]) for _ in range(3)}) > 1
+
+
 @pytest.mark.parametrize(("index", "array"), [("4", "own[4]"), ("-1", "own[-1]"), ("64", "Large{}.words[64]")])
 def test_a_constant_index_beyond_an_array_does_not_compile(device: AscendSim, index: str, array: str) -> None:
     build = device.build(Kernel(source("core", f"sum = {array};")))

@@ -284,6 +284,16 @@ def test_an_answer_that_torch_put_into_the_output_is_not_the_kernel_s(sample):
     assert verdict.feedback == "TORCH_COMPUTES: torch computes the content of output 0 of launch 1: the kernel has to"
 
 
+def test_which_input_an_output_is_may_not_depend_on_values(sample):
+    """It carries a bit. The values of the second call are all larger than 1e10."""
+    text = sample(
+        "relu", GIVEN, model("return custom_ops_lib.relu_custom(x, x if x.max() < 1e10 else torch.empty_like(x))")
+    )
+    verdict = judge(text, "strict")
+    assert isinstance(verdict, Cheated), verdict.feedback
+    assert verdict.feedback == "TORCH_COMPUTES: torch computes the content of output 0 of launch 1: the kernel has to"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),

@@ -9,6 +9,7 @@
 #include "kernel_process.h"
 #include "guard.h"
 #include "pointers.h"
+#include "random_places.h"
 
 namespace sim::kernel_process {
 namespace {
@@ -18,8 +19,7 @@ enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
 class Stack {
 public:
     Stack() {
-        void *memory =
-            mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *memory = map_anywhere(STACK_BYTES, PROT_READ | PROT_WRITE);
         if (memory == MAP_FAILED) _exit(103);
         mprotect(memory, GUARD_BYTES, PROT_NONE);
         base_ = static_cast<char *>(memory);

@@ -10,6 +10,7 @@
 #include "jail.h"
 #include "kernel_process.h"
 #include "guard.h"
+#include "random_places.h"
 
 namespace sim::kernel_process {
 namespace {
@@ -97,7 +98,10 @@ const KernelArgs *hand_over(const CallArguments &call) {
 
 }  // namespace
 
-void run_kernel(Ring &ring, unsigned layers, int code, volatile uint32_t *entered) {
+void run_kernel(Ring &shared, unsigned layers, int code, volatile uint32_t *entered) {
+    void *moved = move_anywhere(&shared, sizeof(Ring));
+    if (moved == MAP_FAILED) fail(shared, NOT_CONFINED, "no place for the ring");
+    Ring &ring = *static_cast<Ring *>(moved);
     int kept = -1;
     if (const char *error = confinement::confine_for_loading(layers, ring.call.cpu_seconds, code, &kept))
         fail(ring, NOT_CONFINED, error);

@@ -7,8 +7,8 @@ namespace sim::kernel_process {
 // Exit statuses of a kernel process that could not make the call; Ring::error holds the reason.
 enum ExitStatus { NOT_CONFINED = 101, NOT_LOADED = 102 };
 
-// Never returns. `code` is a descriptor of the kernel's shared object. `entered` is a shared page of its own: it is set
-// to 1 and unmapped before the code is loaded.
-[[noreturn]] void run_kernel(Ring &ring, unsigned layers, int code, volatile uint32_t *entered);
+// Never returns. The ring is moved to a random address. `code` is a descriptor of the kernel's shared object. `entered` is
+// a shared page of its own: it is set to 1 and unmapped before the code is loaded.
+[[noreturn]] void run_kernel(Ring &shared, unsigned layers, int code, volatile uint32_t *entered);
 
 }  // namespace sim::kernel_process

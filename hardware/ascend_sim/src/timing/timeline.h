@@ -4,9 +4,9 @@
 // instruction starts when its pipe is free and the signals it waits for have been given. Records arrive core after core
 // and are kept until all cores have met or ended, then they are timed. Cores affect each other through what a launch
 // fixes beforehand (how many cores share HBM), SyncAll, flags, and the bytes that they fetch together: if there are such
-// bytes, the phase is timed once more when the first time has shown who reads what when. So is one of a mixed launch whose
-// cores end at different times, once these are known. A phase with more records than are kept, or after thousands of
-// others, is timed once: nobody shares a fetch, and all cores are in each other's way.
+// bytes, the phase is timed once more when the first time has shown who reads what when. So is one whose cores end at
+// different times, once these are known. A phase with more records than are kept, or after thousands of others, is timed
+// once: nobody shares a fetch, and all cores are in each other's way.
 #pragma once
 #include <cstdio>
 #include <functional>

@@ -125,8 +125,6 @@ struct Left {
 };
 
 struct Launch {
-    bool mixed() const { return kind == ASC_MIX || kind == ASC_MIX_1_1; }
-
     uint32_t blocks = 0, cores = 0, kind = ASC_AIV;
     Rates rates;
     Ticks window = 0;    // of time, in which cores read a sector together

@@ -94,7 +94,7 @@ void Timeline::time_phase() {
         static_cast<State &>(*this) = before;
         play_steps(true);
     }
-    if (launch_.mixed() && shortened()) {
+    if (shortened()) {
         const std::vector<Span> known = ended(spans());
         if (again) l2_.repeat();
         static_cast<State &>(*this) = before;
@@ -169,8 +169,8 @@ std::vector<int64_t> Timeline::rates_left(size_t cores) const {
 
 // When each core ends in the phase. Each was timed with an equal share of HBM; as cores finish, the remaining ones share
 // it, which shortens what they still transfer. No core takes less time than one of its pipes needs whatever the others
-// do. In a mixed launch none takes less than by its second clock: copies beside other work do not shorten that work, nor
-// the time for which a core waits until the cube has done its neighbour's products.
+// do, and none takes less than by its second clock: copies beside other work do not shorten that work, nor the time for
+// which a core waits until the cube has done its neighbour's products.
 std::vector<Span> Timeline::ended(std::vector<Span> spans) const {
     std::stable_sort(spans.begin(), spans.end(),
                      [](const Span &a, const Span &b) { return a.took.time < b.took.time; });
@@ -186,7 +186,7 @@ std::vector<Span> Timeline::ended(std::vector<Span> spans) const {
     };
     for (Span &span : spans) {
         const auto [time, least] = span.took;
-        const Ticks needed = launch_.mixed() ? std::max(least, span.work) : span.work;
+        const Ticks needed = std::max(least, span.work);
         const Ticks until = std::min(time, span.traffic.until());
         const Ticks bound = until ? std::min(span.traffic.time, until) * CYCLE / until : 0;  // the bandwidth-bound part
         span.end = std::max(std::min(needed, time), time - saved(until) * bound / CYCLE);

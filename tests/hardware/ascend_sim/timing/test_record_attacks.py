@@ -82,14 +82,17 @@ def steps(core: int, copies: int) -> Iterator[str]:
 @pytest.mark.parametrize("slow", [1, 24, 40])
 @pytest.mark.parametrize("loads", [0, 20])
 @pytest.mark.parametrize("others", [False, True])
-def test_copies_beside_other_work_do_not_shorten_it_as_other_cores_end(slow: int, loads: int, others: bool) -> None:
+@pytest.mark.parametrize("cubes", [False, True])
+def test_copies_beside_other_work_do_not_shorten_it_as_other_cores_end(
+    slow: int, loads: int, others: bool, cubes: bool
+) -> None:
     def loading(core: int) -> list[str]:
         return [*(copy_in(X + (core << 28) + i * 16384, 16384) for i in range(loads)), f"barrier pipe={ALL}"]
 
     def us(copies: int) -> float:
         busy = [[*loading(core), *steps(core, copies)] for core in range(slow)]
         idle = [loading(core) if others else [] for core in range(slow, CORES)]
-        return mixed_us([*busy, *idle].__getitem__)
+        return mixed_us([*busy, *idle].__getitem__) if cubes else latency(launch([*busy, *idle]))
 
     assert min(us(4), us(8), us(14)) >= us(0) - 0.01
 
