@@ -6,18 +6,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from kernel_gym.hardware.host.launch_syntax import Token, tokens
 
-_INTEGER_WORDS = frozenset(
-    ["unsigned", "signed", "int", "long", "short", "char", "bool", "sizetype", "ssizetype", "bitsizetype"]
-)
-_INTEGERS = frozenset(
-    [
-        *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-        *["size_t", "ptrdiff_t", "uintptr_t", "intptr_t", "wchar_t", "char16_t", "char32_t", "byte", "TEventID"],
-    ]
-)
+#: The words that types of integers are written with, and their bits; the first of them that is there decides.
+_BITS = {
+    **{"bool": 1, "char": 8, "short": 16, "long": 64, "sizetype": 64, "ssizetype": 64, "bitsizetype": 64},
+    **{"int": 32, "unsigned": 32, "signed": 32},
+}
+_INTEGER_WORDS = frozenset(_BITS)
+_INTEGERS = {
+    **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **dict.fromkeys(["size_t", "ptrdiff_t", "uintptr_t", "intptr_t"], 64),
+    **{"wchar_t": 32, "char16_t": 16, "char32_t": 32, "byte": 8, "TEventID": 8},
+}
 _FLOATS = frozenset({"float", "double", "long double", "float32_t"})
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
 #: Types of which the device has no registers: vectors of the host as the compiler writes them, its names for them, some
@@ -28,8 +31,14 @@ _VECTOR = re.compile(
 )
 _SIZED = re.compile(r"(?:__attribute__|__attribute|\[\s*\[)[^;]{0,200}?\b_*(vector_size)")
 _MOST_LANES = 256
+_BIT_FIELD = re.compile(r"<unnamed-(?:\w+:(\d+))?")
+POINTER_BITS = 64
+#: What stands before the type that an enumeration has; nothing stands behind it if that is not written.
+_ENUM = "enum "
 #: What stands before the first word of a declaration.
 _BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
+#: Most words of an enumeration before its braces; the bits of others are not known.
+_LONGEST_ENUM = 16
 #: Most names of types that stand for each other in a row; those beyond have no known meaning.
 _LONGEST_CHAIN = 64
 
@@ -44,11 +53,18 @@ class Kind(Enum):
     UNKNOWN = "unknown"
 
 
+class Type(NamedTuple):
+    """What a type is, and the bits of an integer or a pointer; none if they are not known."""
+
+    kind: Kind
+    bits: int = 0
+
+
 @dataclass(frozen=True)
 class Names:
     """The names that a source declares: its types, its bit-fields, the members of its unions."""
 
-    types: Mapping[str, Kind]
+    types: Mapping[str, Type]
     bit_fields: frozenset[str]
     union_members: frozenset[str]
 
@@ -63,34 +79,48 @@ def unqualified(meaning: str) -> str:
     return _QUALIFIERS.sub("", meaning).strip()
 
 
-def kind(meaning: str, types: Mapping[str, Kind]) -> Kind:
+def type_of(meaning: str, types: Mapping[str, Type]) -> Type:
     """Return what a type is, given what the source's own names of types mean."""
-    if meaning.startswith("<unnamed-"):  # a bit-field
-        return Kind.INTEGER
+    if field_of := _BIT_FIELD.match(meaning):
+        return Type(Kind.INTEGER, int(field_of[1] or 0))
     plain = unqualified(meaning)
     if plain.endswith(("*", "&")):
-        return Kind.POINTER
+        return Type(Kind.POINTER, POINTER_BITS)
     if plain.startswith(("struct ", "union ", "class ")):
-        return Kind.OBJECT
+        return Type(Kind.OBJECT)
     if plain in _FLOATS:
-        return Kind.FLOAT
-    is_integer = plain in _INTEGERS or (plain and _INTEGER_WORDS.issuperset(plain.split()))
-    return types.get(plain.removeprefix("enum "), Kind.INTEGER if is_integer else Kind.UNKNOWN)
+        return Type(Kind.FLOAT)
+    return types.get(plain.removeprefix("enum "), _integer(plain))
 
 
-def aliases(source: str) -> dict[str, Kind]:
+def _integer(plain: str) -> Type:
+    """Return an integer that is written as in the language or its headers; an unknown type if it is none."""
+    words = plain.split()
+    if words and _INTEGER_WORDS.issuperset(words):
+        return Type(Kind.INTEGER, next(bits for word, bits in _BITS.items() if word in words))
+    return Type(Kind.INTEGER, _INTEGERS[plain]) if plain in _INTEGERS else Type(Kind.UNKNOWN)
+
+
+def aliases(source: str) -> dict[str, Type]:
     """Return the names that a source gives to types, and what each is; unknown if declarations differ."""
     meanings = _meanings(source)
-    known: dict[str, Kind] = {}
+    known: dict[str, Type] = {}
     for _ in range(min(len(meanings), _LONGEST_CHAIN)):
-        resolved: dict[str, Kind] = {}
+        resolved: dict[str, Type] = {}
         for name, meaning in meanings:
-            found = Kind.INTEGER if meaning == "enum" else kind(meaning, known)
-            resolved[name] = found if resolved.get(name, found) == found else Kind.UNKNOWN
+            found = type_of(meaning.removeprefix(_ENUM), known)
+            if meaning.startswith(_ENUM):
+                found = Type(Kind.INTEGER, found.bits)
+            resolved[name] = _either(found, resolved.get(name, found))
         if resolved == known:
             break
         known = resolved
     return known
+
+
+def _either(one: Type, other: Type) -> Type:
+    """Return what is known of a type that is one of two."""
+    return one if one == other else Type(one.kind if one.kind == other.kind else Kind.UNKNOWN)
 
 
 def bit_fields(source: str) -> frozenset[str]:
@@ -180,8 +210,7 @@ def _meanings(source: str) -> list[tuple[str, str]]:
     meanings: list[tuple[str, str]] = []
     for index, word in enumerate(words):
         if word.text == "enum":
-            names = [w.text for w in words[index + 1 : index + 3] if w.text not in ("class", "struct")]
-            meanings += [(names[0], "enum")] if names else []
+            meanings += _enumeration(source, words[index + 1 : index + _LONGEST_ENUM])
         elif word.text == "using":
             meanings += _alias(source, _statement(words, index + 1))
         elif word.text == "typedef":
@@ -199,6 +228,16 @@ def _statement(words: Sequence[Token], begin: int) -> list[Token]:
         if depth < 0 or (words[end].text == ";" and depth == 0) or words[end].text in ("using", "typedef"):
             return list(words[begin:end])
     return list(words[begin:])
+
+
+def _enumeration(source: str, words: Sequence[Token]) -> list[tuple[str, str]]:
+    """Return the name of an enumeration, with its type behind the word `enum`: an int if it is scoped."""
+    is_scoped = bool(words) and words[0].text in ("class", "struct")
+    named = words[is_scoped:]
+    if len(named) > 1 and named[1].text == ":":
+        end = next((i for i, word in enumerate(named) if word.text in ("{", ";")), 2)
+        return [(named[0].text, _ENUM + _plain_text(source, named[2:end]))]
+    return [(word.text, _ENUM + "int" * is_scoped) for word in named[:1]]
 
 
 def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:

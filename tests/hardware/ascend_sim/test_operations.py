@@ -25,7 +25,7 @@ from tests.support.kernels import source
 FUNCTIONS = {
     "int sum(int a, int b) { return a + b; }": (0, 1, 0, 0),
     "int bits(int a, int b) { return (a << 3 | b >> 2) ^ ~a; }": (0, 5, 0, 0),
-    "unsigned char narrow(unsigned char a, char b) { return a + b; }": (0, 1, 0, 0),
+    "unsigned char narrow(unsigned char a, char b) { return a + b; }": (0, 2, 0, 0),  # added, and cut
     "int quotient(int a, int b) { return a / b + a % b; }": (0, 1, 0, 2),
     "int by_constant(int a) { return a / 48 + a % 7; }": (0, 5, 0, 0),
     "int folded() { constexpr int k = 3 * 5 / 2; return k * 8 + sizeof(int); }": (0, 0, 0, 0),
@@ -43,7 +43,7 @@ FUNCTIONS = {
     "int cases(int a) { switch (a) { case 1: return 5; case 2: return 7; case 9: return 8; } return 1; }": (1, 2, 0, 0),
     "int smaller(int a, int b) { return min(a, b); }": (0, 1, 0, 0),
     "float largest(float a, float b) { return max(a, abs(b)); }": (0, 0, 2, 0),
-    "uint32_t part(GlobalTensor<float> &t, int i) { return t[i].GetSize(); }": (0, 2, 0, 0),
+    "uint32_t part(GlobalTensor<float> &t, int i) { return t[i].GetSize(); }": (0, 3, 0, 0),  # of 64 bits, cut
     "uint64_t doubled(GlobalTensor<half> &t) { return t.ReinterpretCast<uint8_t>().GetSize(); }": (0, 1, 0, 0),
     "void moved(GlobalTensor<float> &t, uint64_t i) { t.SetGlobalBuffer(t.GetPhyAddr(i)); }": (0, 1, 0, 0),
     "uint64_t address(LocalTensor<float> &t, int i) { return t.GetPhyAddr() + t.GetPhyAddr(i); }": (0, 2, 0, 0),
@@ -70,7 +70,7 @@ FUNCTIONS = {
     "uint64_t field(Fields *f) { return f->low; }": (0, 1, 0, 0),
     "uint32_t field_of_a_word(Fields *f) { return f->word; }": (0, 1, 0, 0),
     "bool field_of_a_bit(Fields f) { return f.on; }": (0, 1, 0, 0),
-    "uint32_t beside_fields(Fields *f) { return f->rest; }": (0, 0, 0, 0),
+    "uint32_t beside_fields(Fields *f) { return f->rest; }": (0, 1, 0, 0),
     "void written(Fields *f, uint64_t a) { f->low = a; }": (0, 2, 0, 0),  # cut, and put in
     "void written_word(Fields *f, uint32_t a) { f->word = a; }": (0, 1, 0, 0),
     "void written_constant(Fields *f) { f->low = 3; }": (0, 1, 0, 0),
@@ -94,13 +94,50 @@ FUNCTIONS = {
     "int *called(int *p) { return copied(p, true); }": (0, 0, 0, 0),
     "int *from_a_number(uint64_t a) { return (int *)a; }": (0, 1, 0, 0),
     "uint64_t as_a_number(int *p) { return (uint64_t)p; }": (0, 0, 0, 0),
-    "int read(Node *p) { return p->value; }": (0, 0, 0, 0),
-    "Real read_float(Node *p) { Real x = p->weight; return x; }": (0, 0, 0, 0),
-    "Node whole(Node *p) { return *p; }": (0, 0, 0, 0),
+    "int read(Node *p) { return p->value; }": (0, 1, 0, 0),
+    "Real read_float(Node *p) { Real x = p->weight; return x; }": (0, 1, 0, 0),
+    "Node whole(Node *p) { return *p; }": (0, 1, 0, 0),
+    "int read_reference(const int &a) { return a; }": (0, 1, 0, 0),
+    "int read_variable(int i) { Node n{}; int q[2]{}; int &r = i; return n.many[2] + q[1]; }": (0, 1, 0, 0),
+    "int read_behind(Node *p) { return p->next->value; }": (0, 2, 0, 0),
+    "int compared_behind(Node *p, int a) { if (p->value < a) return 3; return 4; }": (1, 2, 0, 0),
+    "int chosen_behind(Node *p) { switch (p->value) { case 1: return 5; case 2: return 7; } return 1; }": (1, 3, 0, 0),
+    "void written_behind(Node *p, int a) { p->value = a; p->many[2] = 3; }": (0, 2, 0, 0),
+    "void copied_behind(Node *p, Node *q) { *p = *q; }": (0, 2, 0, 0),
+    "int passed_behind(Node *p) { return of_node(*p); }": (0, 1, 0, 0),
+    "void filled_behind(Node *p) { *p = {}; }": (0, 1, 0, 0),
+    "void written_as_another(uint64_t a) { Bytes b; *(uint64_t *)&b = a; }": (0, 1, 0, 0),
+    "int called_behind(Node *p) { return p->get(); }": (0, 1, 0, 0),
+    "int called_on_a_part(Outer2 *o) { return o->node.get(); }": (0, 1, 0, 0),  # the address of the part
+    "int called_on_a_variable(int a) { Node n{}; return n.get(); }": (0, 0, 0, 0),
+    "int called_inlined(Node *p) { return p->inlined(); }": (0, 1, 0, 0),
+    "int called_inlined_on_a_variable(int a) { Node n{}; return n.inlined(); }": (0, 0, 0, 0),
+    "uint8_t cut(uint64_t a) { return a; }": (0, 1, 0, 0),
+    "uint64_t cut_and_extended(uint64_t a) { return (int8_t)a; }": (0, 1, 0, 0),
+    "uint32_t cut_to_a_word(uint64_t a) { return a; }": (0, 1, 0, 0),
+    "uint16_t cut_a_pointer(int *p) { return (uint16_t)(uint64_t)p; }": (0, 1, 0, 0),
+    "Small cut_by_name(int a) { return (Small)a; }": (0, 1, 0, 0),
+    "Tiny cut_to_a_choice(int a) { return (Tiny)a; }": (0, 1, 0, 0),
+    "Plain cut_to_the_unknown(int a) { return (Plain)a; }": (0, 1, 0, 0),
+    "uint64_t extended(int8_t a, uint32_t b) { return (uint64_t)a; }": (0, 0, 0, 0),
+    "uint32_t with_another_sign(int a) { return a; }": (0, 0, 0, 0),
+    "int from_a_choice(Tiny a) { return (int)a; }": (0, 0, 0, 0),
+    "uint8_t counted_up(uint8_t a) { a++; a += 3; a <<= 2; return a; }": (0, 6, 0, 0),
+    "uint8_t within_its_width(uint8_t a, uint8_t b) { return (a | b) >> 1; }": (0, 2, 0, 0),
+    "uint16_t masked_once(uint32_t a, uint32_t b) { return a * b + 3; }": (0, 3, 0, 0),
+    "int16_t of_shorts(int16_t a, int16_t b) { int16_t c = a * b; return c; }": (0, 2, 0, 0),
+    "uint16_t cut_and_used(uint32_t a) { uint16_t b = a; return b + 1; }": (0, 3, 0, 0),
+    "bool turned_round(bool a) { return !a; }": (0, 1, 0, 0),
+    "uint8_t byte_of_a_variable(Bytes b) { return b.byte[3]; }": (0, 1, 0, 0),
+    "uint16_t short_variable(uint16_t a) { short_set(&a); return a; }": (0, 1, 0, 0),
+    "bool flag_of_a_variable(Flags f) { return f.on; }": (0, 1, 0, 0),
+    "uint8_t byte_at(const uint8_t *p, int i) { return p[i]; }": (0, 1, 0, 0),
+    "int element_behind(const int *p, int i) { return p[i]; }": (0, 2, 0, 0),
+    "float of_halves(half a, half b) { return a; }": (0, 0, 0, 0),  # by the header's function
     "uint8_t byte_of(uint32_t a) { return ((uint8_t *)&a)[3]; }": (0, 1, 0, 0),
     "uint32_t bits_of(float a) { return *(uint32_t *)&a; }": (0, 1, 0, 0),
     "uint16_t bytes_of(Node *p) { return *(uint16_t *)((char *)p + 6); }": (0, 1, 0, 0),
-    "uint8_t first_of(uint64_t a) { Bytes b = *(Bytes *)&a; return b.byte[1]; }": (0, 1, 0, 0),
+    "uint8_t first_of(uint64_t a) { Bytes b = *(Bytes *)&a; return b.byte[1]; }": (0, 2, 0, 0),
     "int of_same_name(Box<float> b) { Box<int> c = (const Box<int> &)b; return c.value; }": (0, 1, 0, 0),
     "uint8_t given(uint64_t a) { return taken_apart(*(Bytes *)&a); }": (0, 1, 0, 0),
     "uint8_t of_union(uint32_t a) { Parts u; u.entire = a; return u.part[3]; }": (0, 1, 0, 0),
@@ -111,7 +148,7 @@ FUNCTIONS = {
     "float shifted(float x, Index y) { { Index x = y; y = x; } x = x + 1; return x; }": (0, 0, 1, 0),
     "long behind(int *a, int *b) { return b - a; }": (0, 2, 0, 0),
     "bool before(Link a, Link b) { return a < b; }": (0, 1, 0, 0),
-    "int by_member(Node &n, int Node::*m) { return n.*m; }": (0, 1, 0, 0),
+    "int by_member(Node &n, int Node::*m) { return n.*m; }": (0, 2, 0, 0),
     "int by_reference(int a, int b) { auto f = [&](int c) { return a + b + c; }; return f(3); }": (0, 0, 0, 0),
     "template <class F> int by_closure(F &f) { return f(3); }": (0, 1, 0, 0),
     "int use_closure(int a) { auto f = [a](int c) { return a + c; }; return by_closure(f); }": (0, 0, 0, 0),
@@ -124,7 +161,11 @@ FUNCTIONS = {
 PRELUDE = """
 using Real = float; typedef uint32_t Index; using Count = Index; enum class Colour { Red, Blue };
 struct Fields { uint64_t low : 7, word : 32, : 3; bool on : 1, off [[maybe_unused]] : 1; uint32_t rest; };
-struct Node { Node *next; int value, many[4]; float weight; };
+struct Node { Node *next; int value, many[4]; float weight; __aicore__ int get() { return value + many[1]; }
+    __attribute__((always_inline)) __aicore__ int inlined() { return value; } };
+struct Outer2 { int first; Node node; };
+struct Flags { bool on, off; };
+using Small = uint8_t; enum class Tiny : uint8_t { A, B }; enum Plain { C, D };
 using Link = Node *;
 struct Bytes { uint8_t byte[8]; };
 template <class T> struct Box { T value; };
@@ -136,6 +177,8 @@ struct Queues { TQue<TPosition::VECIN, 1> in; TQue<TPosition::VECOUT, 1> out; };
 #define TWICE(x) ((x) << 1)
 __aicore__ void set(int *p) { *p = 3; }
 __aicore__ void freed(TQue<TPosition::VECIN, 1> &q) { q.FreeAllEvent(); }
+__aicore__ int of_node(Node n) { return n.value; }
+__aicore__ void short_set(uint16_t *p) { *p = 3; }
 __aicore__ uint8_t taken_apart(Bytes b) { return b.byte[3]; }
 """
 FUNCTION_NAMES = [text.partition("(")[0].split()[-1].lstrip("*") for text in FUNCTIONS]
@@ -192,6 +235,11 @@ def test_a_function_is_counted_by_what_it_computes(
 def test_what_tensors_compute_with_is_counted_in_the_header(table: dict[str, tuple[int, ...]]) -> None:
     [made] = [sums for name, sums in table.items() if "LocalTensorIiEC" in name]
     assert made == (0, 1, 0, 0)
+
+
+def test_members_of_an_object_are_free_in_its_methods(table: dict[str, tuple[int, ...]]) -> None:
+    [of_method] = [sums for name, sums in table.items() if name.startswith("_ZN4Node3get")]
+    assert of_method == (0, 1, 0, 0)
 
 
 def test_a_constructor_has_the_addresses_of_its_members(table: dict[str, tuple[int, ...]]) -> None:
@@ -300,7 +348,13 @@ STATEMENTS = {
     "b.low = x; x = b.low;": 3,
     "x = b.word;": 1,
     "d = f; f = d;": 2 * FLOAT,
-    "GlobalTensor<int> t; t.SetGlobalBuffer(nullptr, x); x = t.ReinterpretCast<half>().GetSize();": 1,
+    "w = static_cast<uint8_t>(w); w = static_cast<uint64_t>(static_cast<int8_t>(w));": 2,
+    "x += q->a; x += q->b;": 4,
+    "x += q->first();": 2,
+    "x += s.a; x += s.first();": 2,
+    "x += r; auto add = [&](int a) { return a + y; }; x = add(x);": 3,
+    "r = x;": 1,
+    "GlobalTensor<int> t; t.SetGlobalBuffer(nullptr, x); x = t.ReinterpretCast<half>().GetSize();": 2,
     "LocalTensor<int> t(TPosition::VECCALC, 0, i); x = t.GetLength();": 3,
     "int many[512]; many[0] = i; x = many[0];": 0,
     "int few[64]; few[0] = i; x = few[0];": 0,
@@ -319,6 +373,7 @@ SPELLINGS = [
     "x = ((Number{x} * Number{7} + Number{i}) ^ Number{y}).v;",
 ]
 WORDS = """
+struct Pair { int a, b; __aicore__ int first() { return a; } };
 #define STEP(a, b) ((a * 7 + b) ^ y)
 __aicore__ inline int by_function(int a, int b, int c) { return (a * 7 + b) ^ c; }
 __attribute__((always_inline)) __aicore__ inline int inlined(int a, int b, int c) { return (a * 7 + b) ^ c; }
@@ -342,7 +397,8 @@ def programs(device: AscendSim) -> Build:
     )
     start = (
         "GlobalTensor<int> out; out.SetGlobalBuffer((__gm__ int *)z0); int x = 3, y = 5; float f = 1.5f; half h = f; "
-        "double d = f; struct { uint64_t low : 7, word : 32; } b{};"
+        "double d = f; uint64_t w = 77; Pair s{}; Pair *q = &s; int &r = s.a; "
+        "struct { uint64_t low : 7, word : 32; } b{};"
     )
     end = "out.SetValue(0, x + (int)f + (int)(float)h);"
     return built(device, source(f"{start} switch (p.v[0]) {{ {loops} }} {end}", 0, prelude=WORDS))
@@ -379,7 +435,8 @@ def test_more_statements_never_cost_less(device: AscendSim) -> None:
         assert sum(shorter) < sum(longer), statement
 
 
-#: A copy of an object of so many bytes, in all the ways there are. It costs a cycle for each word beyond 256 bytes.
+#: A copy of an object of so many bytes, in all the ways there are. It costs a cycle for each word beyond 256 bytes, and
+#: one for each pointer.
 COPIES = {
     "between locals": "a = b;",
     "through pointers": "copied(&a, &b);",
@@ -388,6 +445,7 @@ COPIES = {
     "initialised": "S c = a;",
     "filled": "S c{};",
 }
+POINTERS = {"through pointers": 2, "returned": 1}
 COPIED = """
 template <class S> __aicore__ void copied(S *a, S *b) { *a = *b; }
 template <class S> __aicore__ void by_value(S a) {}
@@ -417,7 +475,7 @@ def test_a_copy_costs_its_words_once(device: AscendSim, copies: Build, size: int
     runs = [device.run(copies, Inputs(Signature((), (output,), ints=(number, turns)))) for turns in (100, 300)]
     short, long = (run.latency_us or 0.0 for run in runs)
     cycles = (long - short) * chip.load("910B2")["clock_mhz"] / 200 - LOOP
-    assert cycles == pytest.approx(max(0, (size - 256) // 8), abs=0.05)
+    assert cycles == pytest.approx(max(0, (size - 256) // 8) + POINTERS.get(way, 0), abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from kernel_gym.hardware.ascend_sim.source_names import Kind, Names, aliases, bit_fields, union_members
+from kernel_gym.hardware.ascend_sim.source_names import Kind, Names, Type, aliases, bit_fields, union_members
 
 
 def test_names_of_types_have_the_meaning_that_the_source_gives_them() -> None:
     text = "using A = B; typedef A C; using D = const unsigned long; enum E { X }; using F = C *; typedef float G;"
     kinds = {"A": Kind.UNKNOWN, "C": Kind.UNKNOWN, "D": Kind.INTEGER, "E": Kind.INTEGER, "F": Kind.POINTER}
-    assert aliases(text) == {**kinds, "G": Kind.FLOAT}
-    assert aliases("#define N 4\nusing A = int32_t;") == {"A": Kind.INTEGER}
+    assert {name: each.kind for name, each in aliases(text).items()} == {**kinds, "G": Kind.FLOAT}
+    assert aliases("#define N 4\nusing A = int32_t;") == {"A": Type(Kind.INTEGER, 32)}
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("using A = unsigned char;", 8),
+        ("typedef short unsigned int A;", 16),
+        ("using B = std::uint16_t; using A = const B;", 16),
+        ("using A = unsigned;", 32),
+        ("using A = long long;", 64),
+        ("using A = bool;", 1),
+        ("using A = int *;", 64),
+        ("enum class A { X };", 32),
+        ("enum struct A : uint8_t { X };", 8),
+        ("enum A : unsigned long { X };", 64),
+        ("using B = int16_t; enum A : B { X };", 16),
+        ("enum A { X };", 0),
+        ("enum class A : Other { X };", 0),
+        ("struct S { using A = int8_t; }; struct T { using A = int64_t; };", 0),
+    ],
+)
+def test_the_bits_of_an_integer_are_known_or_none(text: str, bits: int) -> None:
+    assert aliases(text)["A"].bits == bits
 
 
 def test_a_pointer_among_the_arguments_of_a_template_makes_no_pointer() -> None:
     text = "using A = Either<float, int *>; using B = Either<float, int> *; using C = int *const;"
-    assert aliases(text) == {"A": Kind.UNKNOWN, "B": Kind.POINTER, "C": Kind.POINTER}
+    kinds = {name: each.kind for name, each in aliases(text).items()}
+    assert kinds == {"A": Kind.UNKNOWN, "B": Kind.POINTER, "C": Kind.POINTER}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +58,7 @@ def test_a_pointer_among_the_arguments_of_a_template_makes_no_pointer() -> None:
     ],
 )
 def test_a_name_of_an_integer_that_the_kernel_declares_itself_may_be_a_float(declaration: str) -> None:
-    assert aliases(declaration)["byte"] in (Kind.FLOAT, Kind.UNKNOWN)
+    assert aliases(declaration)["byte"].kind in (Kind.FLOAT, Kind.UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +104,25 @@ def test_members_of_unions_are_the_words_in_their_braces(text: str, members: str
         "#define a \\\n" * 6_000,
         "".join(f"using A{i} = A{i + 1}; " for i in range(4_000)),
         "a : " * 60_000,
+        "enum a : " * 60_000,
         "a ? " * 60_000,
         "a { " * 60_000,
         "union { a " * 60_000,
     ],
     ids=[
-        *["comment", "typedefs", "aliases", "attributes", "word", "macros", "chain", "colons", "choices", "braces"],
+        *[
+            "comment",
+            "typedefs",
+            "aliases",
+            "attributes",
+            "word",
+            "macros",
+            "chain",
+            "colons",
+            "enumerations",
+            "choices",
+            "braces",
+        ],
         "unions",
     ],
 )

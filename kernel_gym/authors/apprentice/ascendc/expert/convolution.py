@@ -202,7 +202,8 @@ __aicore__ inline void Multiply(uint32_t number, uint32_t steps)
         LoadFilters(number, at);
     }}
     ahead = false;
-    if (at.first) {{
+    const bool first = at.first, few = high * wide < 10;
+    if (first) {{
         AscendC::WaitFlag<AscendC::HardEvent::FIX_M>(tile);
     }}
     const AscendC::LoadData2dTransposeParams turned(0, wide, 1, 0, wide - 1);
@@ -227,9 +228,9 @@ __aicore__ inline void Multiply(uint32_t number, uint32_t steps)
         uint32_t sum = tile * SUMS + (begin + t.together - 1 - least * {hop_down}) * line;
         uint32_t filter = half * HALF + least * high * groups * 128;
         for (uint32_t down = least; down < end; ++down) {{
-            by.cmatrixInitVal = at.first && down == 0;
+            by.cmatrixInitVal = first && down == 0;
             AscendC::Mmad(sums[sum], left[filter], right[turn * HALF], by);
-            if (high * wide < 10) {{
+            if (few) {{
                 AscendC::PipeBarrier<PIPE_M>();
             }}
             sum -= {hop_down} * line;

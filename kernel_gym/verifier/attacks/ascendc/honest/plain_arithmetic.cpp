@@ -1,13 +1,14 @@
 // task: level1/relu
 // cause: honest
 // expect: feasible
-// about: sums, products, rotations, roundings, comparisons and steps in plain code, whose results count
+// about: sums, products, rotations, masks, roundings, comparisons and steps in plain code, whose results count
 // at: outside
 __aicore__ inline uint64_t Sum(uint64_t a, uint64_t b) { return a + b; }  // @sum
 __aicore__ inline uint64_t Twice(uint64_t v) { return v * 2; }  // @twice
 __aicore__ inline uint64_t Turned(uint64_t v) { return v << 7 | v >> 57; }  // @turned
 __aicore__ inline float Rounded(float v) { return static_cast<float>(static_cast<half>(v)); }  // @rounded
 __aicore__ inline uint32_t Top(uint32_t v) { return v >> 24; }  // @top
+__aicore__ inline uint64_t Low(uint64_t v) { return v & 255; }  // @low
 struct Place { char before[12], behind; };
 __aicore__ inline Place *Later(Place *p) { return (Place *)((char *)p + 12); }  // @later
 __aicore__ inline uint32_t Below(float a, float b, float c, float d)
@@ -26,6 +27,8 @@ __aicore__ inline bool Works()
     uint64_t a = 0, b = 1, product = 1, turned = 0x123456789abcdef;
     float rounded = 1.0f;
     uint32_t tops = 0, below = 0, walked = 0;
+    uint64_t word = 0x123456789abcdef, lows = 0, highest = 0;
+    // @kept
     Place place[2];
     Place *later = place;
     Walk walk;
@@ -36,13 +39,23 @@ __aicore__ inline bool Works()
         turned = Turned(Turned(Turned(Turned(Turned(Turned(Turned(Turned(turned)))))))) ^ i;
         rounded = Rounded(rounded + 0.37f);
         tops += Top(i * 2654435769u) + Top(i << 22) + Top(i * 69069) + Top(tops << 16);
+        word = word * 6364136223846793005ull + 1;
+        highest += word >> 56;  // @highest
+        word = word * 6364136223846793005ull + 1;
+        highest += word >> 56;  // @second
+        word = word * 6364136223846793005ull + 1;
+        highest += word >> 56;  // @third
+        word = word * 6364136223846793005ull + 1;
+        highest += word >> 56;  // @fourth
+        lows += Low(word) + Low(word ^ i) + Low(word >> 9) + Low(i);
         later = i % 2 == 0 ? place : Later(Later(Later(Later(Later(Later(Later(Later(later))))))));
         below += Below(rounded, 3.5f - rounded, 100.0f - rounded, 200.0f - rounded);
         walk.Step(), walk.Step(), walk.Step(), walk.Step(), walk.Step();
         walked += walk.Where();
     }
     return a == 12668373950647337541ull && product == 16420935547425842663ull && turned == 16484760713513479691ull && rounded == 335.75f
-        && tops == 358561 && below == 2801 && (char *)later - (char *)place == 96 && walked == 1500;
+        && tops == 358561 && below == 2801 && (char *)later - (char *)place == 96 && walked == 1500
+        && highest == 509753 && lows == 511173;
 }
 // at: core
     if (!Works()) return;
