@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernel_gym.hardware.bundles.host import HostFailure, HostProgram, Parameter
 from kernel_gym.hardware.bundles.model_process import ModelFailure
 from kernel_gym.hardware.bundles.provenance import Probe
 from kernel_gym.hardware.bundles.text import Bundle
+from kernel_gym.hardware.bundles.tilings import Tilings
 from kernel_gym.hardware.device import Array, Build, Fault, Inputs, Run, numpy_dtype
 from kernel_gym.kernel import BUNDLE_TEXTS
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
@@ -41,6 +43,7 @@ class BuiltBundle:
     kernel: Build
     column: int
     task: Task
+    tilings: Tilings = field(default_factory=Tilings)
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,11 @@ class Prices:
 class ProbeCall:
     """A call of a bundle's model without the device and without the values, see `provenance`."""
 
-    def __init__(self, built: BuiltBundle, inputs: Inputs) -> None:
+    def __init__(self, built: BuiltBundle, inputs: Inputs, platform: Sequence[int]) -> None:
         self.probe = Probe()
+        #: What the launches ask the tiling function.
+        self.requests: dict[str, None] = {}
+        self._built, self._platform = built, platform
         self._outputs = len(built.program.operator.outputs)
         fixed = built.task.instance(inputs.case).fixed_inputs() if inputs.case else {}
         self.values = [self.probe.give(array, i in fixed) for i, array in enumerate(inputs.values or ())]
@@ -71,6 +77,8 @@ class ProbeCall:
         if len(self.probe.attributes) >= MOST_LAUNCHES:
             raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
         self.probe.attributes.append(_plain_values(arguments))
+        with suppress(ModelFailure, HostFailure):  # the call itself tells them
+            self.requests[_Launch(self._built, name, arguments, self._platform).request] = None
         for tensor in tensors:
             self.probe.observe(_to_numpy(tensor))
         results = range(max(0, len(tensors) - self._outputs), len(tensors))
@@ -193,35 +201,22 @@ class Call:
     def _launch(
         self, name: str, arguments: list[Any], addresses: list[int], made: list[int]
     ) -> dict[int, torch.Tensor] | None:
-        operator = self._built.program.operator
-        if name != f"aclnn{operator.name}":
-            raise ModelFailure(_BINDING, f"{name} does not exist: the bundle's operator is aclnn{operator.name}")
-        counts = len(operator.inputs), len(operator.attributes), len(operator.outputs)
-        if len(arguments) != sum(counts):
-            text = f"{name} takes {counts[0]} inputs, {counts[1]} attributes and {counts[2]} outputs, in this order"
-            raise ModelFailure(_BINDING, f"{text}, not {len(arguments)} arguments")
-        inputs, outputs = arguments[: counts[0]], arguments[counts[0] + counts[1] :]
-        values = arguments[counts[0] : counts[0] + counts[1]]
-        specs = [
-            _argument(p, value)
-            for p, value in zip((*operator.inputs, *operator.outputs), [*inputs, *outputs], strict=True)
-        ]
-        self._check_types(specs)
+        launch = _Launch(self._built, name, arguments, self._platform)
         if len(self.runs) >= MOST_LAUNCHES:
             raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
         self._note_attributes(_plain_values(arguments))
-        tiling = host.tile(self._built.program, specs[: counts[0]], specs[counts[0] :], values, self._platform)
-        return self._on_device(inputs, outputs, tiling, addresses, made)
+        return self._on_device(launch.inputs, launch.outputs, self._tiling(launch.request), addresses, made)
 
-    def _check_types(self, specs: Sequence[TensorArgument]) -> None:
-        operator = self._built.program.operator
-        for parameter, spec in zip((*operator.inputs, *operator.outputs), specs, strict=True):
-            if spec.dtype is not None and parameter.dtypes and spec.dtype != parameter.dtypes[self._column(parameter)]:
-                text = f"{parameter.name} is {spec.dtype}, the operator takes {', '.join(parameter.dtypes)}"
-                raise ModelFailure(_BINDING, text)
+    def _tiling(self, request: str) -> host.Tiling:
+        """Return what the tiling function set for a request.
 
-    def _column(self, parameter: Parameter) -> int:
-        return min(self._built.column, len(parameter.dtypes) - 1)
+        For one that the second call did not make, the function runs now, while a process lives that knows the values:
+        the tiling may tell them, so torch has computed it.
+        """
+        known = self._built.tilings.find(request)
+        if known is None:
+            self.computed.append(f"what launch {len(self.runs) + 1} asks the tiling function")
+        return known or host.tile(self._built.program, request)
 
     def _on_device(
         self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, addresses: list[int], made: list[int]
@@ -321,6 +316,37 @@ class Call:
         """Return the outputs of a launch that are none of the task's, of which others may read a part."""
         results = {(spec.shape, spec.dtype) for spec in self._inputs.signature.outputs}
         return tuple(i for i, spec in enumerate(signature.outputs) if (spec.shape, spec.dtype) not in results)
+
+
+class _Launch:
+    """The arguments of one launch: its inputs, its outputs, and what they ask the tiling function.
+
+    A ModelFailure or HostFailure if they are not those of the operator.
+    """
+
+    def __init__(self, built: BuiltBundle, name: str, arguments: list[Any], platform: Sequence[int]) -> None:
+        operator = built.program.operator
+        if name != f"aclnn{operator.name}":
+            raise ModelFailure(_BINDING, f"{name} does not exist: the bundle's operator is aclnn{operator.name}")
+        counts = len(operator.inputs), len(operator.attributes), len(operator.outputs)
+        if len(arguments) != sum(counts):
+            text = f"{name} takes {counts[0]} inputs, {counts[1]} attributes and {counts[2]} outputs, in this order"
+            raise ModelFailure(_BINDING, f"{text}, not {len(arguments)} arguments")
+        self.inputs, self.outputs = arguments[: counts[0]], arguments[counts[0] + counts[1] :]
+        values = arguments[counts[0] : counts[0] + counts[1]]
+        parameters = (*operator.inputs, *operator.outputs)
+        specs = [_argument(p, value) for p, value in zip(parameters, [*self.inputs, *self.outputs], strict=True)]
+        for parameter, spec in zip(parameters, specs, strict=True):
+            if spec.dtype is not None and spec.dtype not in _dtypes(built, parameter):
+                text = f"{parameter.name} is {spec.dtype}, the operator takes {', '.join(parameter.dtypes)}"
+                raise ModelFailure(_BINDING, text)
+        self.request = host.request(operator, specs[: counts[0]], specs[counts[0] :], values, platform)
+
+
+def _dtypes(built: BuiltBundle, parameter: Parameter) -> Collection[str]:
+    """Return the element types that a tensor may have: that of the combination the kernel is compiled for."""
+    own = parameter.dtypes
+    return own[min(built.column, len(own) - 1) :][:1] if own else host.DATA_TYPES
 
 
 def _is_one_of(array: Array, address: int, given: Sequence[Array], addresses: Sequence[int]) -> bool:

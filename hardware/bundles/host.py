@@ -150,34 +150,43 @@ def build(bundle: Bundle, folder: Path) -> HostProgram | tuple[Diagnostic, ...]:
         return (Diagnostic("the host code wrote a file that is not its own", None, "host operator"),)
 
 
-def tile(
-    program: HostProgram,
+def request(
+    operator: Operator,
     inputs: Sequence[TensorArgument],
     outputs: Sequence[TensorArgument],
     attributes: Sequence[object],
     platform: Sequence[int],
-) -> Tiling:
-    """Run the tiling function for one call.
+) -> str:
+    """Return all that the tiling function is told of one launch, as the text that the program reads.
 
     Args:
-        program: The host code.
+        operator: The operator.
         inputs: The inputs, absent ones included.
         outputs: The outputs.
         attributes: The values of the attributes, in their order.
         platform: Vector cores, cube cores, bytes of unified buffer and of L1.
 
     Returns:
-        What the function set.
+        The text.
+
+    Raises:
+        HostFailure: If an attribute has a value that is not of its kind.
+    """
+    lines = [f"op {operator.name}", "platform " + " ".join(map(str, platform))]
+    lines += [f"input {_tensor(argument)}" for argument in inputs]
+    lines += [f"output {_tensor(argument)}" for argument in outputs]
+    kinds = zip(operator.attributes, attributes, strict=True)
+    lines += [f"attr {attribute.kind} {_value(attribute, value)}" for attribute, value in kinds]
+    return "\n".join(lines) + "\n"
+
+
+def tile(program: HostProgram, request: str) -> Tiling:
+    """Run the tiling function for one launch and return what it set.
 
     Raises:
         HostFailure: If it fails, or if no device accepts what it set.
     """
-    lines = [f"op {program.operator.name}", "platform " + " ".join(map(str, platform))]
-    lines += [f"input {_tensor(argument)}" for argument in inputs]
-    lines += [f"output {_tensor(argument)}" for argument in outputs]
-    kinds = zip(program.operator.attributes, attributes, strict=True)
-    lines += [f"attr {attribute.kind} {_value(attribute, value)}" for attribute, value in kinds]
-    words = {line[0]: line[1:] for line in _ask(program.folder, "tile", "\n".join(lines) + "\n") if line}
+    words = {line[0]: line[1:] for line in _ask(program.folder, "tile", request) if line}
     if words.get("status") != ["0"]:
         raise HostFailure(
             f"the tiling function returned {' '.join(words.get('status', ['nothing']))}, not GRAPH_SUCCESS"
@@ -201,7 +210,7 @@ def _ask(program: Path, what: str, request: str = "") -> list[list[str]]:
         (folder / REQUEST).write_text(request)
         system = ["/usr", "/lib", "/lib64", "/etc/ld.so.cache"]
         command = [str(program / PROGRAM), what]
-        code, output = call_confined(programs.runtime(), command, folder, [program, *system], one_process=True)
+        code, output = call_confined(programs.runtime(), command, folder, [program, *system], processes="alone")
         response = _response(folder / RESPONSE)
     finally:
         building.remove(folder)

@@ -1,8 +1,9 @@
 """Builds bundles and runs them on a device that runs kernels in one file.
 
-A run calls ModelNew in a confined process. Each EXEC_NPU_CMD comes back as a launch: the tiling function runs for its
-shapes, and the device runs the kernel on its tensors. A second process that does not know the values tells what torch
-did to them around the launches (`provenance`). The latency is that of all launches and of torch's work together.
+A run calls ModelNew in a confined process. Each EXEC_NPU_CMD comes back as a launch: the device runs the kernel on its
+tensors, with what the tiling function has set for its shapes before the call (`tilings`). A second process that does
+not know the values tells what torch did to them around the launches (`provenance`). The latency is that of all launches
+and of torch's work together.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class BundleRunner:
 
     def build(self, kernel: Kernel, task: Task) -> Build:
         """Compile host code and kernel of a bundle."""
+        self._end_processes()  # the host code describes itself: nobody tells it values of an earlier run
         try:
             bundle = read(kernel.source)
         except BundleError as error:
@@ -96,10 +98,13 @@ class BundleRunner:
 
     def close(self) -> None:
         """End the confined processes."""
+        self._end_processes()
+        self._probed = None
+
+    def _end_processes(self) -> None:
         for _, process in self._processes.values():
             process.close()
         self._processes = {}
-        self._probed = None
 
     def _called(self, built: BuiltBundle, inputs: Inputs, call: Call) -> Run:
         try:
@@ -115,16 +120,23 @@ class BundleRunner:
         return refused or call.result(outputs, self._torch_us(built, inputs, call, outputs))
 
     def _probe(self, built: BuiltBundle, inputs: Inputs) -> Probe:
-        """Return what the model sends at a case, seen in a process that does not know the values."""
+        """Return what the model sends at a case, seen in a process that does not know the values.
+
+        While it lives there is no process that may know them from an earlier call. It ends before the tiling function
+        runs and before the call, so that neither learns the values of this one.
+        """
         key = (built.task.digest, dict(built.bundle.parts), inputs.case, inputs.seed, inputs.poison)
         if self._probed is None or self._probed[0] != key:
             self._probed = None  # its arrays can be large
-            call = ProbeCall(built, inputs)
+            self._end_processes()
+            call = ProbeCall(built, inputs, self._platform)
             try:
                 call.returned(self._forward(built, replace(inputs, values=tuple(call.values)), call.launch, "probe"))
             except ModelFailure:
                 if not self._processes["probe"][1].alive:
                     raise
+            self._end_processes()
+            built.tilings.make(built.program, call.requests, (inputs.case, inputs.seed))
             self._probed = (key, call.probe)
         return self._probed[1]
 
@@ -141,7 +153,8 @@ class BundleRunner:
 
     def _follows(self, built: BuiltBundle, inputs: Inputs, call: Call, outputs: list[torch.Tensor]) -> bool:
         """Return whether the outputs follow from the results of the launches alone, without the inputs."""
-        probe = ProbeCall(built, inputs)
+        self._end_processes()  # one that knows the inputs could tell them
+        probe = ProbeCall(built, inputs, self._platform)
         try:
             others = self._forward(built, replace(inputs, values=tuple(probe.values)), call.replay(), "probe")
         except ModelFailure:

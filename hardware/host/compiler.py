@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from threading import Timer
 from types import MappingProxyType
+from typing import Literal
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware.device import Diagnostic
@@ -43,9 +44,20 @@ def call_confined(
     folder: Path,
     read: Iterable[Path | str],
     environment: Mapping[str, str] = _NOTHING,
-    one_process: bool = False,
+    processes: Literal["many", "alone"] = "many",
 ) -> tuple[int, str]:
     """Return exit status and output of a program that may write `folder` only and read `read` besides.
+
+    Args:
+        runtime: The programs that confine it.
+        command: The program and its arguments.
+        folder: Where it runs.
+        read: What it may read.
+        environment: Further variables.
+        processes: `alone` for a program that reads and writes files and asks the system for nothing else.
+
+    Returns:
+        Both.
 
     Raises:
         InfrastructureError: If the limits could not be set up.
@@ -53,7 +65,7 @@ def call_confined(
     readable = [str(runtime.confine.parent), *map(str, read)]
     confinement = runtime.confinement
     limits = ["--layers", str(confinement.layers), "--write", str(folder)]
-    limits += ["--processes", "one"] if one_process else []
+    limits += ["--processes", processes]
     limits += [word for path in readable for word in ("--read", path)]
     whole = confinement.wrapped([str(runtime.confine), *limits, "--", *command], read=readable, write=[folder])
     code, words = call(whole, folder, environment)

@@ -98,13 +98,11 @@ def test_the_tier_matches_its_layers() -> None:
     assert sandbox.confinement(confinement_programs.programs().probes) is tier, "probed once in a process"
 
 
-def confined(
-    programs: Path, folder: Path, script: str, *read: str, options: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
+def confined(programs: Path, folder: Path, script: str, *read: str) -> subprocess.CompletedProcess[str]:
     reads = [
         word for path in ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", *read) for word in ("--read", path)
     ]
-    command = [programs / "confine", "--write", folder, *reads, *options, "--", "/bin/bash", "-c", script]
+    command = [programs / "confine", "--write", folder, *reads, "--", "/bin/bash", "-c", script]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, env={"PATH": "/usr/bin:/bin"}
     )
@@ -158,8 +156,87 @@ def test_one_process_signals_itself_alone(programs: Path, tmp_path: Path) -> Non
     plain = subprocess.run([tmp_path / "signals"], capture_output=True, text=True, check=False)
     assert (plain.stdout.split()[1::2], plain.returncode) == (["0"] * 3, -signal.SIGABRT)
     layers = ("--layers", str(LIMITS | SECCOMP), "--processes", "one")
-    run = confined(programs, tmp_path, f"exec {tmp_path}/signals", str(tmp_path), options=layers)
+    command = [programs / "confine", "--write", tmp_path, *layers, "--", tmp_path / "signals"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.stdout.split()[1::2], run.returncode) == (["-1"] * 3, -signal.SIGABRT)
+
+
+#: What one process could tell another by: calls that a plain process makes with success.
+SHARED_STATE = {
+    "flock": "flock(file, LOCK_SH)",
+    "F_SETLK": "fcntl(file, F_SETLK, &lock)",
+    "F_GETLK": "fcntl(file, F_GETLK, &lock)",
+    "F_OFD_SETLK": "fcntl(file, F_OFD_SETLK, &lock)",
+    "F_GETLEASE": "fcntl(file, F_GETLEASE) < 0",
+    "prlimit of another": "prlimit(getppid(), RLIMIT_NOFILE, 0, &limit)",
+    "affinity of another": "sched_getaffinity(getppid(), sizeof set, &set)",
+    "scheduler of another": "sched_getscheduler(getppid())",
+    "priority of all": "(errno = 0, getpriority(PRIO_USER, 0), errno)",
+    "ioprio": "syscall(SYS_ioprio_get, 1, getppid()) < 0",
+    "session of another": "getsid(getppid()) < 0",
+    "times of a file": "futimens(file, times)",
+    "mode of a file": "fchmod(file, 0600)",
+    "owner of a file": "fchown(file, -1, -1)",
+    "inotify": "inotify_init1(0) < 0",
+    "pages in memory": "mincore(page, 1, &resident)",
+    "pages to memory": "posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)",
+    "user": "setresuid(-1, -1, -1)",
+}
+#: What an interpreter needs of the same calls.
+OWN_STATE = {
+    "F_GETFL": "fcntl(file, F_GETFL) < 0",
+    "prlimit": "prlimit(0, RLIMIT_NOFILE, 0, &limit)",
+    "prlimit by number": "prlimit(getpid(), RLIMIT_NOFILE, 0, &limit)",
+    "affinity": "sched_getaffinity(0, sizeof set, &set)",
+}
+#: What a program that reads and writes files does not need.
+OTHER = {
+    "pipe": "pipe(ends)",
+    "statfs": 'statfs("/", &disk)',
+    "sysinfo": "sysinfo(&machine)",
+    "affinity": "sched_getaffinity(0, sizeof set, &set)",
+    "remove": 'unlink("file")',
+}
+
+
+def calls_of_a_program(programs: Path, folder: Path, calls: dict[str, str], processes: str | None) -> set[str]:
+    """The calls that succeed in a program, confined if `processes` says how."""
+    system = ("file", "inotify", "mman", "resource", "stat", "statfs", "syscall", "sysinfo")
+    names = ("errno", "fcntl", "sched", "stdio", "unistd", *(f"sys/{name}" for name in system))
+    headers = "".join(f"#include <{name}.h>\n" for name in names)
+    values = (
+        'int file = open("file", O_RDWR | O_CREAT, 0600), ends[2]; struct flock lock = {.l_type = F_WRLCK};'
+        "struct rlimit limit; struct timespec times[2] = {}; struct statfs disk; struct sysinfo machine; cpu_set_t set;"
+        "unsigned char resident; static char page[4096] __attribute__((aligned(4096))); (void)page;"
+    )
+    tried = "".join(f'if (({call}) == 0) puts("{name}");' for name, call in calls.items())
+    (folder / "calls.c").write_text(f"#define _GNU_SOURCE\n{headers}int main(void) {{ {values} {tried} return 0; }}\n")
+    subprocess.run(["gcc", "-w", "-o", folder / "calls", folder / "calls.c"], check=True)
+    command = [folder / "calls"]
+    if processes is not None:
+        layers = ("--layers", str(LIMITS | SECCOMP), "--processes", processes)
+        command = [programs / "confine", "--write", folder, *layers, "--", *command]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    return set(run.stdout.splitlines())
+
+
+@pytest.mark.parametrize("processes", ["one", "alone"])
+def test_one_process_shares_no_state_with_others(programs: Path, tmp_path: Path, processes: str) -> None:
+    if not available(programs) & SECCOMP:
+        pytest.skip("this kernel lacks seccomp")
+    assert calls_of_a_program(programs, tmp_path, SHARED_STATE, None) == set(SHARED_STATE)
+    assert calls_of_a_program(programs, tmp_path, SHARED_STATE, processes) == set()
+
+
+def test_one_process_sees_its_own_state(programs: Path, tmp_path: Path) -> None:
+    assert calls_of_a_program(programs, tmp_path, OWN_STATE, "one") == set(OWN_STATE)
+
+
+def test_a_program_that_is_alone_reads_and_writes_files_only(programs: Path, tmp_path: Path) -> None:
+    if not available(programs) & SECCOMP:
+        pytest.skip("this kernel lacks seccomp")
+    assert calls_of_a_program(programs, tmp_path, OTHER, "one") == set(OTHER)
+    assert calls_of_a_program(programs, tmp_path, OTHER, "alone") == set()
 
 
 def test_confine_reports_wrong_arguments(programs: Path, tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def _count(text: str, signature: Signature, scratch_bytes: int) -> tuple[int, in
         scratch = [TensorArgument((scratch_bytes,), "uint8")] if scratch_bytes else []
         attributes: list[object] = [list(signature.ints), list(signature.floats), -1, 0]
         try:
-            tiling = host.tile(program, inputs, [*outputs, *scratch], attributes, _CHIP)
+            request = host.request(program.operator, inputs, [*outputs, *scratch], attributes, _CHIP)
+            tiling = host.tile(program, request)
         except HostFailure as failure:
             raise BundleError(f"the host function cannot be exported: {failure}") from failure
     (words,) = struct.unpack_from("<Q", tiling.data, len(tiling.data) - 8 * MOST_WORDS)

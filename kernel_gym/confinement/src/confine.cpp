@@ -17,7 +17,7 @@ struct Options {
     unsigned layers = confinement::ALL_LAYERS;
     rlim_t memory = 4ull << 30;
     rlim_t cpu_seconds = 20;
-    bool one_process = false;  // threads only
+    const char *processes = "many";
     confinement::Paths paths;
 };
 
@@ -40,13 +40,15 @@ bool read_option(const char *name, const char *value, Options &options) {
     else if (!std::strcmp(name, "--layers")) options.layers = static_cast<unsigned>(std::atoi(value));
     else if (!std::strcmp(name, "--memory")) options.memory = std::strtoull(value, nullptr, 10);
     else if (!std::strcmp(name, "--cpu-seconds")) options.cpu_seconds = std::strtoull(value, nullptr, 10);
-    else if (!std::strcmp(name, "--processes")) options.one_process = !std::strcmp(value, "one");
+    else if (!std::strcmp(name, "--processes")) options.processes = value;
     else return false;
     return true;
 }
 
 confinement::Filter filter(const Options &options) {
-    return options.one_process ? confinement::filter_for_one_process() : confinement::filter_for_compiling();
+    if (!std::strcmp(options.processes, "alone")) return confinement::filter_for_files_only();
+    if (!std::strcmp(options.processes, "one")) return confinement::filter_for_one_process();
+    return confinement::filter_for_compiling();
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "seccomp.h"
 
+#include <asm/ioctls.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -64,6 +66,11 @@ Filter &Filter::on_if(int call, unsigned argument, uint32_t mask, uint32_t value
     statement(BPF_RET | BPF_K, action);
     statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
     return *this;
+}
+
+Filter &Filter::only_with(int call, unsigned argument, std::initializer_list<uint32_t> values) {
+    for (uint32_t value : values) on_if(call, argument, ~0u, value, kAllow);
+    return on({call}, kRefuse);
 }
 
 const char *Filter::install() const {
@@ -155,6 +162,52 @@ Filter &refuse_privileges(Filter &filter) {
     return filter;
 }
 
+// Refuses what two processes of one user could tell each other by: locks, times, owners and attributes of files, whether
+// pages of them are in memory, limits and priorities of processes, the machine's name.
+Filter &refuse_shared_state(Filter &filter) {
+    filter.on({SYS_flock,           SYS_fchmod,
+               SYS_fchmodat,        SYS_fchown,
+               SYS_fchownat,        SYS_utimensat,
+               SYS_setxattr,        SYS_lsetxattr,
+               SYS_fsetxattr,       SYS_removexattr,
+               SYS_lremovexattr,    SYS_fremovexattr,
+               SYS_inotify_init1,   SYS_inotify_add_watch,
+               SYS_fanotify_init,   SYS_fanotify_mark,
+               SYS_mincore,         SYS_fadvise64,
+               SYS_readahead,       SYS_preadv2,
+               SYS_getpriority,     SYS_setpriority,
+               SYS_ioprio_get,      SYS_ioprio_set,
+               SYS_get_robust_list, SYS_move_pages,
+               SYS_migrate_pages,   SYS_getpgid,
+               SYS_setpgid,         SYS_getsid,
+               SYS_setuid,          SYS_setgid,
+               SYS_setreuid,        SYS_setregid,
+               SYS_setresuid,       SYS_setresgid,
+               SYS_setfsuid,        SYS_setfsgid,
+               SYS_setgroups,       SYS_setdomainname,
+               SYS_adjtimex,        SYS_clock_adjtime,
+               SYS_syslog,          SYS_shmat,
+               SYS_shmctl,          SYS_msgsnd,
+               SYS_msgrcv,          SYS_msgctl,
+               SYS_semop,           SYS_semtimedop,
+               SYS_semctl,          SYS_mq_unlink},
+              kRefuse);
+#if defined(__x86_64__)  // older calls that do the same
+    filter.on({SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat, SYS_inotify_init}, kRefuse);
+#endif
+    // Newer ones, which have the same numbers on every architecture: pidfd_getfd, process_madvise, process_mrelease,
+    // cachestat, fchmodat2, setxattrat, removexattrat, file_setattr.
+    filter.on({438, 440, 448, 451, 452, 463, 466, 469}, kAbsent);
+    const auto self = static_cast<uint32_t>(getpid());
+    for (int call : {SYS_prlimit64, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_sched_getparam,
+                     SYS_sched_setparam, SYS_sched_getscheduler, SYS_sched_setscheduler, SYS_sched_getattr,
+                     SYS_sched_setattr, SYS_sched_rr_get_interval})
+        filter.only_with(call, 0, {0, self});
+    filter.only_with(SYS_fcntl, 1, {F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC});
+    filter.only_with(SYS_ioctl, 1, {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX});
+    return filter;
+}
+
 }  // namespace
 
 Filter filter_for_compiling() {
@@ -175,7 +228,55 @@ Filter filter_for_one_process() {
     // The flags of clone3 lie in memory, where a filter cannot see them; without it the C library calls clone.
     filter.on({SYS_clone3}, kAbsent);
     filter.on_if(SYS_clone, 0, CLONE_THREAD, 0, kRefuse);
-    return refuse_privileges(filter);
+    return refuse_shared_state(refuse_privileges(filter));
+}
+
+Filter filter_for_files_only() {
+    Filter filter(kRefuse);
+    // What the C library calls when a program starts, and what reading and writing a file and memory need.
+    filter.on({SYS_execve,
+               SYS_set_tid_address,
+               SYS_set_robust_list,
+               SYS_getrandom,
+               SYS_rt_sigaction,
+               SYS_uname,
+               SYS_openat,
+               SYS_read,
+               SYS_pread64,
+               SYS_readv,
+               SYS_write,
+               SYS_writev,
+               SYS_lseek,
+               SYS_close,
+               SYS_fstat,
+               SYS_newfstatat,
+               SYS_faccessat,
+               SYS_readlinkat,
+               SYS_mmap,
+               SYS_munmap,
+               SYS_mremap,
+               SYS_mprotect,
+               SYS_brk,
+               SYS_madvise,
+               SYS_futex,
+               SYS_rt_sigprocmask,
+               SYS_sched_yield,
+               SYS_clock_gettime,
+               SYS_getpid,
+               SYS_gettid,
+               SYS_exit,
+               SYS_exit_group},
+              kAllow);
+#if defined(SYS_rseq)
+    filter.on({SYS_rseq}, kAllow);
+#endif
+#if defined(__x86_64__)
+    filter.on({SYS_open, SYS_stat, SYS_access, SYS_readlink, SYS_arch_prctl}, kAllow);
+#endif
+    const auto self = static_cast<uint32_t>(getpid());
+    filter.only_with(SYS_tgkill, 0, {self});  // abort()
+    filter.only_with(SYS_prlimit64, 0, {0, self});
+    return filter;
 }
 
 }  // namespace confinement

@@ -14,6 +14,8 @@ public:
     // `otherwise` is the action for system calls without a rule (SECCOMP_RET_...).
     explicit Filter(uint32_t otherwise);
     Filter &on(std::initializer_list<int> calls, uint32_t action);
+    // Allows a call if the lower 32 bits of an argument have one of the values, and refuses it otherwise.
+    Filter &only_with(int call, unsigned argument, std::initializer_list<uint32_t> values);
     // Applies only if (argument & mask) == value, in its lower 32 bits.
     Filter &on_if(int call, unsigned argument, uint32_t mask, uint32_t value, uint32_t action);
     // Returns null, or what went wrong. Needs no_new_privs.
@@ -34,7 +36,10 @@ Filter filter_for_loading();
 Filter filter_for_running();
 // For a compiler: everything except the network, other processes and rarely needed kernel interfaces.
 Filter filter_for_compiling();
-// The same for a program that starts no other process and signals none; it may have threads.
+// The same for a program that starts no other process and signals none, and shares no state with others that the kernel
+// keeps for processes or files; it may have threads.
 Filter filter_for_one_process();
+// For a program that starts, reads and writes files, computes and ends.
+Filter filter_for_files_only();
 
 }  // namespace confinement

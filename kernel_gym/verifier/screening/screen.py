@@ -61,7 +61,8 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
 def screen_host(source: Source) -> Finding | None:
     """Return the first rule that the host code of a bundle breaks, or None.
 
-    Host code runs confined and sees no values: what is left to forbid are the host system and other files.
+    It finds calls of the host system and other files by their names, for the author: host code that means to can call
+    them all the same. What keeps it from values is that it runs confined, and before a process has seen them.
     """
     book = rules.load("screen_host")
     try:

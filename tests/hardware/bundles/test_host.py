@@ -29,14 +29,14 @@ def test_tiling_data_has_the_layout_of_the_struct_that_the_kernel_gets(sample, t
         "bool isShifted; int64_t shift; uint64_t unused; int32_t sign; };\n"
     )
     x = TensorArgument((7, 300), "float32")
-    tiling = host.tile(program, [x], [x], [0.5, -3, True], PLATFORM)
+    tiling = host.tile(program, host.request(program.operator, [x], [x], [0.5, -3, True], PLATFORM))
     # Native alignment is what a C++ compiler gives the struct.
     fields = struct.unpack("@IIIBfbqQi", tiling.data[: struct.calcsize("@IIIBfbqQi")])
     assert fields == (2100, 56, 2048, 1, 0.5, 1, -3, 0, -1)
     assert len(tiling.data) % 8 == 0
     assert (tiling.blocks, tiling.key, tiling.workspace) == (40, 0, 0)
     with pytest.raises(HostFailure, match="scale is float, and the binding passes 'x'"):
-        host.tile(program, [x], [x], ["x", 1, True], PLATFORM)
+        host.tile(program, host.request(program.operator, [x], [x], ["x", 1, True], PLATFORM))
 
 
 def test_errors_of_the_host_compiler_name_the_string_and_its_line(sample, tmp_path):
@@ -109,7 +109,7 @@ def test_a_tiling_function_that_fails_is_told(sample, tmp_path, change, words):
     )
     x = TensorArgument((8,), "float32")
     with pytest.raises(HostFailure, match=words):
-        host.tile(program, [x], [x], [], PLATFORM)
+        host.tile(program, host.request(program.operator, [x], [x], [], PLATFORM))
     assert not (tmp_path.parent.parent / "kernel_gym_host_test").exists()
 
 
@@ -130,7 +130,7 @@ def test_host_code_with_every_name_that_bundles_use_compiles_and_tiles(tmp_path)
     program = host.build(bundle, tmp_path)
     assert isinstance(program, HostProgram), program
     x = TensorArgument((64, 32), "float32")
-    tiled = host.tile(program, [x], [x], [0.5, 1, True, "mean", [3, 4]], PLATFORM)
+    tiled = host.tile(program, host.request(program.operator, [x], [x], [0.5, 1, True, "mean", [3, 4]], PLATFORM))
     assert (tiled.blocks, tiled.key, tiled.workspace) == (8, 3, 16 << 20)
     fields = struct.unpack("@IfiqbBQ", tiled.data[: struct.calcsize("@IfiqbBQ")])
     assert fields == (2048, 0.5, 1, 72, 1, ord("m"), 196608)

@@ -10,7 +10,7 @@ from repository import ROOT
 
 from kernel_gym.confinement import building
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.bundles import call, host, model_process, model_server
+from kernel_gym.hardware.bundles import call, host, model_process, model_server, tilings
 from kernel_gym.hardware.bundles.host import Attribute, HostFailure
 from kernel_gym.hardware.bundles.model_process import ModelFailure
 from kernel_gym.hardware.bundles.text import read
@@ -294,6 +294,85 @@ def test_which_input_an_output_is_may_not_depend_on_values(sample):
     assert verdict.feedback == "TORCH_COMPUTES: torch computes the content of output 0 of launch 1: the kernel has to"
 
 
+@pytest.fixture
+def tiled(monkeypatch):
+    """Return which processes lived when the tiling function ran, for each of its runs."""
+    lived, started, tile, start = [], [], host.tile, model_process.ModelProcess.__init__
+
+    def run(program, request):
+        lived.append([process for process in started if process.alive])
+        return tile(program, request)
+
+    def begin(process):
+        start(process)
+        started.append(process)
+
+    monkeypatch.setattr(host, "tile", run)
+    monkeypatch.setattr(model_process.ModelProcess, "__init__", begin)
+    return lived
+
+
+@pytest.mark.parametrize("policy", ["strict", "reference"])
+def test_a_tiling_function_runs_while_no_process_knows_values(sample, tiled, policy):
+    verdict = judge(sample("relu"), policy)
+    assert isinstance(verdict, Feasible), verdict.feedback
+    assert tiled
+    assert not any(tiled)
+
+
+def test_a_tiling_that_a_process_with_the_values_could_set_is_computed(sample, tiled):
+    """The values of the second call are all larger than 1e10: it makes another request."""
+    text = sample("relu", model("return custom_ops_lib.relu_custom(x[:1] if x.min() > 1e10 else x)"))
+    verdict = judge(text, "strict")
+    assert isinstance(verdict, Cheated), verdict.feedback
+    assert "what launch 1 asks the tiling function" in verdict.feedback
+    assert any(tiled)
+
+
+def test_a_tiling_is_made_once_and_before_the_values_of_its_case_are_known(monkeypatch):
+    runs, kept = [], tilings.Tilings()
+    monkeypatch.setattr(host, "tile", lambda _, request: runs.append(request) or request)
+    kept.make(None, ["a", "b", "a"], "case")
+    kept.make(None, ["c"], "case")  # with other poison
+    kept.make(None, ["b", "d"], "other case")
+    assert runs == ["a", "b", "d"]
+    assert [kept.find(request) for request in "abcd"] == ["a", "b", None, "d"]
+
+
+def test_a_tiling_function_that_fails_is_not_asked_again(monkeypatch):
+    def fail(_, request):
+        raise HostFailure("it fails")
+
+    kept = tilings.Tilings()
+    monkeypatch.setattr(host, "tile", fail)
+    kept.make(None, ["a"], "case")
+    monkeypatch.setattr(host, "tile", None)
+    with pytest.raises(HostFailure, match="it fails"):
+        kept.find("a")
+
+
+LOCK = """#include <fcntl.h>
+static uint32_t told() {
+    struct flock lock = {};
+    lock.l_type = F_WRLCK, lock.l_len = 1 << 20;
+    const int told = fcntl(open64("/usr/lib/os-release", O_RDONLY), F_GETLK, &lock);
+    return told == 0 && lock.l_type != F_UNLCK ? 1 : 40;
+}"""
+
+
+def test_locks_tell_a_tiling_function_nothing(sample, monkeypatch):
+    """A model that locks a file by its values changes neither the number of blocks nor the latency."""
+    lock = "import fcntl, os\nfile = os.open('/usr/lib/os-release', os.O_RDONLY)\n"
+    lock += "try: fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 1000)\nexcept OSError: pass\n"
+    changes = before_host(LOCK), ("SetBlockDim(BLOCK_DIM)", "SetBlockDim(told())")
+    text = sample("relu", *changes, model(f"{lock}return custom_ops_lib.relu_custom(x)"))
+    asked: list[host.Tiling] = []
+    tile = host.tile
+    monkeypatch.setattr(host, "tile", lambda *arguments: asked.append(tile(*arguments)) or asked[-1])
+    assert isinstance(judge(text, "strict"), Feasible | Incorrect)
+    assert {tiling.blocks for tiling in asked} == {40}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
@@ -318,7 +397,7 @@ def test_strict_verdicts_are_about_the_kernel_s_work(sample, changes, kind, word
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ((before_host('#include <unistd.h>\nstatic int a = (unlinkat(-100, "request", 0), symlinkat("/tmp/none", -100, "response"), 0);'),), Uncompilable, "the host code"),
+        ((before_host('#include <unistd.h>\nstatic int a = (unlinkat(-100, "request", 0), symlinkat("/tmp/none", -100, "response"), 0);'),), Feasible, "Correct"),  # refused
         ((before_host('static std::string a = optiling::tiling_definitions()["ReluCustom"] = "static int shared;";'),), Uncompilable, "fields of arithmetic types"),
         ((answer({"kind": "launch", "arguments": 5}),), Incorrect, "not its own"),
         ((answer({"kind": "error", "part": "Correct. 1 us", "message": "x", "line": 123456789}),), Incorrect, "MODEL model: x"),
@@ -358,4 +437,5 @@ def test_nothing_that_host_code_writes_survives_its_run(sample, tmp_path):
     )
     program = host.build(read(sample("relu", counting, before_host("#include <fstream>"))), tmp_path)
     x = host.TensorArgument((7, 300), "float32")
-    assert [host.tile(program, [x], [x], [], (48, 24, 196608, 524288)).blocks for _ in range(2)] == [1, 1]
+    request = host.request(program.operator, [x], [x], [], (48, 24, 196608, 524288))
+    assert [host.tile(program, request).blocks for _ in range(2)] == [1, 1]
