@@ -1,9 +1,9 @@
 """Generates both ends of the ring from `include/abi.h`.
 
 A call crosses the ring as one fixed-size record: its number, the author's line, and its arguments as a plain struct.
-`calls.inc` numbers the calls and lays out their arguments, `wire.inc` packs records in the kernel process
-(`exports.inc` gives them the names that kernels link against) and `dispatch.inc` unpacks them in the device process,
-so both ends always agree.
+`calls.inc` numbers the calls and lays out their arguments, `wire.inc` packs records in the kernel process and
+`dispatch.inc` unpacks them in the device process, so both ends always agree. `front.inc` declares what is answered in
+the kernel process. `exports.inc` gives all of them the names that kernels link against.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from kernel_gym.errors import KernelGymError
 EXPORTED_AS = {"read_local": "get_local", "read_global": "get_global", "peek_global": "get_global"}
 
 _DECLARATION = re.compile(r"^ASC_(CALL|QUERY)\s+(?:(\w+)\s+)?asc_(\w+)\(([^()]*)\);", re.MULTILINE)
+#: Those with a pointer to a function or with any number of arguments export themselves.
+_FRONT = re.compile(r"^ASC_FRONT\s+(\w+)\s+asc_(\w+)\(([^().]*)\);", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,14 @@ def parse(text: str) -> tuple[Call, ...]:
     return tuple(calls)
 
 
+def parse_fronts(text: str) -> tuple[Call, ...]:
+    """Return the calls that an ABI header declares to be answered in the kernel process."""
+    return tuple(
+        Call(name, tuple(_argument(name, each) for each in parameters.split(",") if each), answer)
+        for answer, name, parameters in _FRONT.findall(text)
+    )
+
+
 def _argument(call: str, text: str) -> Argument:
     words = text.split()
     if len(words) != 2:
@@ -94,22 +104,33 @@ def wire(parsed: Iterable[Call]) -> str:
 
 def _packer(call: Call) -> str:
     values = ", ".join(argument.name for argument in call.payload)
-    head = f"inline {call.answer or 'void'} {call.name}({', '.join(map(str, call.arguments))}) {{\n"
+    # Not inlined: an export overwrites the stack below its own frame.
+    head = f"[[gnu::noinline]] inline {_prototype(call)} {{\n"
     record = f"Record *record = claim(OP_{call.name}, line);\n    new (record->payload) args_{call.name}{{{values}}};"
     claim = record if call.payload else f"claim(OP_{call.name}, line);"
     send = f"return ask<{call.answer}>();" if call.answer else "send();"
     return f"{head}    {claim}\n    {send}\n}}\n"
 
 
-def exports(parsed: Iterable[Call]) -> str:
-    """Return the exported functions that only put a call into the ring."""
-    return "".join(_export(call) for call in parsed if call.name not in EXPORTED_AS)
+def front(fronts: Iterable[Call]) -> str:
+    """Return declarations of the functions that are answered in the kernel process."""
+    return "".join(f"{_prototype(call)};\n" for call in fronts)
 
 
-def _export(call: Call) -> str:
+def _prototype(call: Call, prefix: str = "") -> str:
+    return f"{call.answer or 'void'} {prefix}{call.name}({', '.join(map(str, call.arguments))})"
+
+
+def exports(parsed: Iterable[Call], fronts: Iterable[Call]) -> str:
+    """Return the functions that kernels link against."""
+    wired = "".join(_export(call, "wire") for call in parsed if call.name not in EXPORTED_AS)
+    return wired + "".join(_export(call, "front") for call in fronts)
+
+
+def _export(call: Call, namespace: str) -> str:
     names = ", ".join(argument.name for argument in call.arguments)
-    head = f'extern "C" {call.answer or "void"} asc_{call.name}({", ".join(map(str, call.arguments))})'
-    return f"{head} {{ return wire::{call.name}({names}); }}\n"
+    body = f"const Forgetting after; return {namespace}::{call.name}({names});"
+    return f"ASC_FORGETTING {_prototype(call, 'asc_')} {{ {body} }}\n"
 
 
 def dispatch(parsed: Iterable[Call]) -> str:
@@ -127,6 +148,14 @@ def _case(call: Call) -> str:
 
 def generate(abi: Path, folder: Path) -> None:
     """Write the generated files into `folder`."""
-    parsed = parse(abi.read_text())
-    for write in (calls, wire, exports, dispatch):
-        (folder / f"{write.__name__}.inc").write_text(f"// Generated from {abi.name} by marshal.py.\n{write(parsed)}")
+    text = abi.read_text()
+    parsed, fronts = parse(text), parse_fronts(text)
+    files = {
+        "calls": calls(parsed),
+        "wire": wire(parsed),
+        "front": front(fronts),
+        "exports": exports(parsed, fronts),
+        "dispatch": dispatch(parsed),
+    }
+    for name, content in files.items():
+        (folder / f"{name}.inc").write_text(f"// Generated from {abi.name} by marshal.py.\n{content}")

@@ -69,7 +69,9 @@ KERNEL_FLAGS = (
     "-Werror=narrowing",  # an error in the device's compiler, a warning of g++
     "-Wpedantic",  # for arrays without an end (compiler.py)
     "-Werror=vla",  # the stack pointer would be kept in a word that kernel code may write
-    *("-fsanitize=bounds-strict", "-fsanitize-undefined-trap-on-error"),  # an index beyond its array ends the kernel
+    # An index beyond its array ends the kernel, and so does the end of a function that has to return a value: that would
+    # be what the runtime has left in a register.
+    *("-fsanitize=bounds-strict,return", "-fsanitize-undefined-trap-on-error"),
     *GUARD_FLAGS,
 )
 #: Uninitialised variables hold a pattern instead of an earlier call's stack contents; g++ 11 does not support this.

@@ -99,12 +99,12 @@ enum asc_round : uint8_t { ASC_NONE, ASC_RINT, ASC_FLOOR_MODE, ASC_CEIL_MODE, AS
 enum asc_core_kind : uint8_t { ASC_AIV, ASC_AIC, ASC_MIX, ASC_MIX_1_1 };
 
 // ---- launches and cores ----------------------------------------------------------------------------------------
-ASC_FRONT uint32_t asc_block_index(void);
-ASC_FRONT uint32_t asc_block_count(void);
-ASC_FRONT uint32_t asc_sub_block_index(void);
-ASC_FRONT uint64_t asc_platform(
-    int32_t
-        what);  // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace, 5: asc_core_kind of this core, 6: cores that run each block
+ASC_FRONT uint32_t asc_block_index();
+ASC_FRONT uint32_t asc_block_count();
+ASC_FRONT uint32_t asc_sub_block_index();
+// 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace, 5: asc_core_kind of
+// this core, 6: cores that run each block
+ASC_FRONT uint64_t asc_platform(int32_t what);
 ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line);
 ASC_CALL asc_launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
 ASC_CALL asc_core_begin(uint32_t block, int32_t line);

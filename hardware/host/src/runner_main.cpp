@@ -112,13 +112,12 @@ int main(int argc, char **argv) {
     shared = static_cast<Shared *>(memory);
     static Call call;
     std::memcpy(&call, &shared->call, sizeof call);
-    int kept = -1;
-    if (const char *error = confinement::confine_for_loading(layers, static_cast<unsigned>(std::atoi(argv[2])),
-                                                             std::atoi(argv[4]), &kept))
+    const auto cpu_seconds = static_cast<unsigned>(std::atoi(argv[2]));
+    if (const char *error = confinement::confine_for_loading(layers, cpu_seconds, {std::atoi(argv[4])}))
         leave(NOT_CONFINED, error);
     *static_cast<Entered *>(first) = 1;
     munmap(first, sizeof(Entered));  // the descriptor is closed, too: the kernel cannot take it back
-    void *library = load(kept);
+    void *library = load(confinement::FIRST_KEPT);
     using Entry = int (*)(const KernelArgs *, void *);
     const auto entry = reinterpret_cast<Entry>(dlsym(library, "kernel_launch"));
     if (!entry) leave(NOT_LOADED, "no extern \"C\" int kernel_launch(const KernelArgs *, void *)");

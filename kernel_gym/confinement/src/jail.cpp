@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "landlock.h"
 #include "seccomp.h"
 
@@ -26,13 +28,17 @@ void close_all_from(int first) {
     for (int fd = first; fd < 4096; ++fd) close(fd);
 }
 
-// Redirects the standard streams to /dev/null, moves `code` to descriptor 3, and closes all others.
-bool keep_only(int code) {
+// Redirects the standard streams to /dev/null, numbers the descriptors from FIRST_KEPT on, and closes all others.
+bool keep_only(std::initializer_list<int> kept) {
     const int nowhere = open("/dev/null", O_RDWR);
     if (nowhere < 0) return false;
-    for (int stream = 0; stream < 3; ++stream) dup2(nowhere, stream);
-    if (code != 3 && code >= 0) dup2(code, 3);
-    close_all_from(code >= 0 ? 4 : 3);
+    std::vector<int> copies;  // above the numbers that are assigned
+    for (const int descriptor : kept) copies.push_back(fcntl(descriptor, F_DUPFD, FIRST_KEPT + kept.size()));
+    for (int stream = 0; stream < FIRST_KEPT; ++stream) dup2(nowhere, stream);
+    int next = FIRST_KEPT;
+    for (const int copy : copies)
+        if (dup2(copy, next++) < 0) return false;
+    close_all_from(next);
     return true;
 }
 
@@ -63,10 +69,9 @@ unsigned available_layers() {
     return LIMITS | (landlock_version() ? LANDLOCK : 0u) | (seccomp_available() ? SECCOMP : 0u);
 }
 
-const char *confine_for_loading(unsigned layers, unsigned cpu_seconds, int code, int *kept) {
+const char *confine_for_loading(unsigned layers, unsigned cpu_seconds, std::initializer_list<int> kept) {
     const pid_t parent = getppid();
-    if (!keep_only(code)) return "cannot open /dev/null";
-    *kept = code >= 0 ? 3 : -1;
+    if (!keep_only(kept)) return "cannot open /dev/null, or keep the descriptors";
     if (layers & LIMITS) {
         clearenv();
         if (!limit_all(cpu_seconds)) return "cannot set resource limits";

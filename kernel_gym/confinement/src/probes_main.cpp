@@ -26,9 +26,8 @@ constexpr int kPatienceMs = 3000;
 
 [[noreturn]] void strike(const confinement::Probe &probe, unsigned layers) {
     using confinement::Probe;
-    int kept;
     // Without layers no descriptor is closed either: this is the plain process that the others are compared with.
-    if (layers && confinement::confine_for_loading(layers, 2, -1, &kept)) _exit(NOT_CONFINED);
+    if (layers && confinement::confine_for_loading(layers, 2, {})) _exit(NOT_CONFINED);
     if (probe.stage == Probe::Loading) _exit(probe.attack() ? REACHED : BLOCKED);
     if (layers && confinement::confine_for_running(layers)) _exit(NOT_CONFINED);
     _exit(probe.attack() ? REACHED : BLOCKED);

@@ -341,3 +341,62 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{ _exit({status
     assert run.status == "fault"
     assert run.fault is not None
     assert run.fault.rule == ("LOAD" if status == 102 else "CRASH")
+
+
+
+#: A temporary whose constructor sets nothing holds what lies on the stack: each core writes it out, behind its address.
+LEFT = """#include "kernel_operator.h"
+#include "kernel_gym.h"
+struct Left { uint64_t words[600]; __aicore__ inline Left() {} };
+__aicore__ inline void Show(const Left &left, AscendC::GlobalTensor<int32_t> &out) {
+    uint64_t word = (uint64_t)&left;
+    for (uint32_t i = 0; i < 600; ++i) {
+        out.SetValue(2 * i, (int32_t)word);
+        out.SetValue(2 * i + 1, (int32_t)(word >> 32));
+        word = left.words[i];
+    }
+}
+__aicore__ inline void Peek(AscendC::GlobalTensor<int32_t> &out) { Show(Left(), out); }
+__global__ __aicore__ void look(GM_ADDR x, GM_ADDR y) {
+    AscendC::GlobalTensor<int32_t> out;
+    AscendC::GlobalTensor<float> in;
+    const uint32_t core = AscendC::GetBlockIdx();
+    out.SetGlobalBuffer((__gm__ int32_t *)y + core * 1200, 1200);
+    in.SetGlobalBuffer((__gm__ float *)x, 64);
+    @call@
+    Peek(out);
+    AscendC::DataCacheCleanAndInvalid<int32_t, AscendC::CacheLine::ENTIRE_DATA_CACHE>(out);
+}
+extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
+    look<<<4, nullptr, stream>>>((GM_ADDR)a->inputs[0].ptr, (GM_ADDR)a->outputs[0].ptr);
+    return 0;
+}
+"""
+CALLS = {
+    "nothing": "",
+    "a record": "AscendC::PipeBarrier<PIPE_ALL>();",
+    "a read": "const float v = in.GetValue(5);",
+    "a read by a pointer": "const float v = ((__gm__ float *)x)[7];",
+    "a write by a pointer": "((__gm__ int32_t *)y)[core * 1200] = 5; const float v = in.GetValue(5);",
+    "a queue": "AscendC::TPipe pipe; AscendC::TQue<AscendC::TPosition::VECIN, 2> q; pipe.InitBuffer(q, 2, 256);"
+    "auto t = q.AllocTensor<float>(); q.FreeTensor(t);",
+    "all cores": "AscendC::SyncAll();",
+    "a flag": "AscendC::CrossCoreSetFlag<0, PIPE_MTE3>(core); AscendC::CrossCoreSetFlag<0, PIPE_MTE3>(3);"
+    "AscendC::PipeBarrier<PIPE_ALL>();",
+    "text": 'AscendC::printf("%d %f", 3, 2.5f);',
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_stack_holds_no_zeros_and_nothing_of_the_runtime(device: AscendSim, call: str) -> None:
+    build = device.build(Kernel(LEFT.replace("@call@", CALLS[call])))
+    assert build.ok, build.diagnostics
+    signature = Signature((InputSpec((64,)),), (TensorSpec((4, 1200), "int32"),))
+    result = device.run(build, Inputs(signature, (np.arange(64, dtype=np.float32),)))
+    assert result.status == "ok", result.fault
+    left = result.outputs[0].astype(np.int32).view(np.uint64)
+    address, words = left[:, :1], left[:, 1:]
+    of_stack = (words > address - (1 << 20)) & (words < address + (1 << 20))  # which core it is may be known
+    differ = ((words != words[0]) & ~of_stack).any(axis=0)
+    assert not differ.any(), [hex(int(word)) for word in words[:, differ].ravel()[:8]]
+    assert (words == 0).mean() < 0.02

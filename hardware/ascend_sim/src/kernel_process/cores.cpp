@@ -8,18 +8,18 @@
 
 #include "kernel_process.h"
 #include "guard.h"
+#include "noise.h"
 #include "pointers.h"
-#include "random_places.h"
 
 namespace sim::kernel_process {
 namespace {
 
-enum { STACK_BYTES = 1 << 20, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
+enum { STACK_BYTES = NOISE_BYTES, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
 
 class Stack {
 public:
     Stack() {
-        void *memory = map_anywhere(STACK_BYTES, PROT_READ | PROT_WRITE);
+        void *memory = map_noise();
         if (memory == MAP_FAILED) _exit(103);
         mprotect(memory, GUARD_BYTES, PROT_NONE);
         base_ = static_cast<char *>(memory);
@@ -65,8 +65,12 @@ Core &current() { return *running->cores[running->current]; }
     const uintptr_t begin = reinterpret_cast<uintptr_t>(core.stack->base()) + GUARD_BYTES;
     core.reach = {begin, guard::stack_pointer()};
     guard::stack(core.reach, running->host);
-    running->body(running->closure);
-    ASC_TRUST_NO_REGISTER;
+    const auto body = running->body;
+    void *const closure = running->closure;
+    forget();
+    ASC_CLEAR_REGISTERS;
+    body(closure);
+    ASC_CLEAR_REGISTERS;
 }
 
 void core_main() {
@@ -180,11 +184,12 @@ uint64_t cores_per_block() { return running ? running->lanes : 1; }
 
 using namespace sim::kernel_process;
 
-extern "C" uint32_t asc_block_index(void) { return running ? running->current : 0; }
-extern "C" uint32_t asc_block_count(void) { return running ? running->blocks : 1; }
-extern "C" uint32_t asc_sub_block_index(void) { return running ? running->current % running->lanes : 0; }
+uint32_t front::block_index() { return running ? running->current : 0; }
+uint32_t front::block_count() { return running ? running->blocks : 1; }
+uint32_t front::sub_block_index() { return running ? running->current % running->lanes : 0; }
 
-extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line) {
+[[gnu::noinline]] static void run_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure,
+                                         int32_t line, uintptr_t host) {
     if (running) misuse(line, "a kernel cannot launch a kernel; call it from kernel_launch");
     wire::launch_begin(blocks, core_kind, line);
     if (blocks == 0 || blocks > 65535) misuse(line, "a launch takes 1 to 65535 blocks");
@@ -197,7 +202,7 @@ extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(voi
     launch.line = line;
     for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
     launch.own = guard::own_stack();
-    launch.host = {reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()), launch.own.end};
+    launch.host = {host, launch.own.end};
     launch.kept.assign(reinterpret_cast<const char *>(launch.host.begin),
                        reinterpret_cast<const char *>(launch.host.end));
     running = &launch;
@@ -211,19 +216,24 @@ extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(voi
     wire::launch_end(line);
 }
 
-extern "C" void asc_sync_all(int32_t line) {
+extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line) {
+    const Forgetting after;
+    run_launch(blocks, core_kind, body, closure, line, reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()));
+}
+
+void front::sync_all(int32_t line) {
     allocations(line);
     wire::sync_point(line);
     yield_as(Core::AtBarrier);
 }
 
-extern "C" void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
+void front::cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
     allocations(line);
     wire::cross_set(mode, pipe, flag, line);
     if (mode < MODES && flag < FLAGS) ++current().sets[mode][flag];
 }
 
-extern "C" void asc_cross_core_wait(uint32_t flag, int32_t line) {
+void front::cross_core_wait(uint32_t flag, int32_t line) {
     allocations(line);
     if (flag >= FLAGS) misuse(line, "CrossCoreWaitFlag takes flags 0 to 10");
     Core &core = current();
@@ -233,13 +243,13 @@ extern "C" void asc_cross_core_wait(uint32_t flag, int32_t line) {
     wire::cross_wait(flag, line);
 }
 
-extern "C" void asc_block_event_set(uint32_t block, uint32_t event, int32_t line) {
+void front::block_event_set(uint32_t block, uint32_t event, int32_t line) {
     allocations(line);
     wire::block_set(block, event, line);
     ++running->events[uint64_t{block} << 32 | event];
 }
 
-extern "C" void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line) {
+void front::block_event_wait(uint32_t block, uint32_t event, int32_t line) {
     allocations(line);
     Core &core = current();
     core.event = uint64_t{block} << 32 | event;

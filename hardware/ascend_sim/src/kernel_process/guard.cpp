@@ -5,12 +5,14 @@
 #include <iterator>
 
 #include "kernel_process.h"
+#include "noise.h"
 #include "pointers.h"
 
 namespace sim::kernel_process::guard {
 namespace {
 
 Range image, copy, own, host;
+uint64_t turn;  // counts when cores begin or go on
 constexpr size_t FREE_BYTES = 256;
 constexpr int PATTERN = 0xFE;
 // An access to a variable of a function this far up the stack takes the guard as long as so many basic blocks per frame:
@@ -27,6 +29,7 @@ bool overlap(uintptr_t begin, uintptr_t end, uintptr_t address, size_t bytes) {
 // The trusted words of the function that goes on at `code` after a call: at most at its end.
 struct FunctionWords {
     uintptr_t code = 0;
+    uint64_t turn = 0;
     const TrustedWord *begin = nullptr, *end = nullptr;
 };
 
@@ -34,17 +37,18 @@ FunctionWords find_words(uintptr_t code) {
     const TrustedWord *words = ring().trusted_words, *all = words + ring().num_trusted_words;
     const uint64_t where = code - image.begin;
     const TrustedWord *end = std::partition_point(words, all, [&](const auto &word) { return word.code < where; });
-    if (end == words || where > end[-1].code_end) return {code};
+    if (end == words || where > end[-1].code_end) return {code, turn};
     const TrustedWord *begin = end - 1;
     while (begin != words && begin[-1].code == begin->code) --begin;
-    return {code, begin, end};
+    return {code, turn, begin, end};
 }
 
 // True if the bytes hold something in a frame that the code of its function trusts.
 bool is_trusted_word(uintptr_t frame, uintptr_t code, uintptr_t address, size_t bytes) {
     static FunctionWords found[4096];  // by the last bits of `code`
     FunctionWords &words = found[code % std::size(found)];
-    if (words.code != code) words = find_words(code);
+    // Of this turn: what finding takes of the stack must not tell what other cores have done.
+    if (words.code != code || words.turn != turn) words = find_words(code);
     return std::any_of(words.begin, words.end, [&](const TrustedWord &word) {
         const uintptr_t from = frame & -uintptr_t{word.alignment};
         return overlap(from + word.begin, from + word.end, address, bytes);
@@ -84,6 +88,7 @@ void arguments(Range given) { copy = given; }
 void stack(Range of_core, Range of_host) {
     own = of_core;
     host = of_host;
+    ++turn;
 }
 
 Range own_stack() { return own; }
@@ -95,22 +100,30 @@ bool may_read(uintptr_t address, size_t bytes) {
 
 [[gnu::noinline]] uintptr_t stack_pointer() { return reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()); }
 
+static inline void flush(const Caller &caller) {
+    if (pointers::places.empty()) return;
+    pointers::flush(caller.frame);
+    forget();
+}
+
 // `operand` tells the accesses of one call apart.
 static inline void read(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
-    pointers::flush(caller.frame);
+    flush(caller);
     if (own.holds(address, bytes)) {
         if (is_trusted(caller, address, bytes)) refuse(OP_off_variables);
-    } else if (!may_read(address, bytes) && !pointers::read(address, bytes, {caller.frame, caller.code + operand})) {
-        refuse();
+    } else if (!may_read(address, bytes)) {
+        if (!pointers::read(address, bytes, {caller.frame, caller.code + operand})) refuse();
+        forget();
     }
 }
 
 static inline void write(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
-    pointers::flush(caller.frame);
+    flush(caller);
     if (own.holds(address, bytes)) {
         if (is_trusted(caller, address, bytes)) refuse(OP_off_variables);
-    } else if (!pointers::write(address, bytes, {caller.frame, caller.code + operand})) {
-        refuse();
+    } else {
+        if (!pointers::write(address, bytes, {caller.frame, caller.code + operand})) refuse();
+        forget();
     }
 }
 

@@ -46,14 +46,19 @@ bool may_read(uintptr_t address, size_t bytes);
 // The end of the calling function's stack.
 uintptr_t stack_pointer();
 
-// Makes the code after a call of kernel code independent of all registers.
+// Clears the registers that a function saves for its caller, before and after a call of kernel code: this finds nothing in
+// them, and what follows does not depend on them.
 #if defined(__x86_64__)
-#define ASC_TRUST_NO_REGISTER asm volatile("" ::: "rbx", "r12", "r13", "r14", "r15", "memory")
+#define ASC_CLEAR_REGISTERS                                                                                            \
+    asm volatile("xor %%ebx, %%ebx; xor %%r12d, %%r12d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d" :: \
+                     : "rbx", "r12", "r13", "r14", "r15", "cc", "memory")
 #elif defined(__aarch64__)
-#define ASC_TRUST_NO_REGISTER                                                                                          \
-    asm volatile("" ::                                                                                                 \
-                     : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v8", "v9", "v10", "v11", \
-                       "v12", "v13", "v14", "v15", "memory")
+#define ASC_CLEAR_REGISTERS                                                                                            \
+    asm volatile(                                                                                                      \
+        "mov x19, 0; mov x20, 0; mov x21, 0; mov x22, 0; mov x23, 0; mov x24, 0; mov x25, 0; mov x26, 0;"              \
+        "mov x27, 0; mov x28, 0" ::                                                                                    \
+            : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v8", "v9", "v10", "v11", "v12",   \
+              "v13", "v14", "v15", "memory")
 #endif
 
 }  // namespace sim::kernel_process::guard

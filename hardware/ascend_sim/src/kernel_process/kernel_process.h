@@ -68,6 +68,11 @@ namespace wire {
 #include "wire.inc"
 }
 
+// Calls that are answered in this process.
+namespace front {
+#include "front.inc"
+}
+
 // The load address of the kernel's code: basic blocks are counted from there.
 void cover_from(uintptr_t base);
 

@@ -28,7 +28,7 @@ asc_local buffer(const Queue &queue, uint32_t address, int32_t line) {
 
 }  // namespace
 
-extern "C" uint32_t asc_queue_open(uint32_t source, uint32_t destination, int32_t depth) {
+uint32_t front::queue_open(uint32_t source, uint32_t destination, int32_t depth) {
     Allocations &own = allocations(0);
     own.queues.emplace_back();
     own.queues.back().source = source;
@@ -38,7 +38,7 @@ extern "C" uint32_t asc_queue_open(uint32_t source, uint32_t destination, int32_
     return static_cast<uint32_t>(own.queues.size() - 1);
 }
 
-extern "C" void asc_queue_init(uint32_t id, uint32_t count, uint32_t bytes, int32_t line) {
+void front::queue_init(uint32_t id, uint32_t count, uint32_t bytes, int32_t line) {
     Queue &queue = queue_of(id, line);
     wire::init_queue(id, queue.source, queue.destination, queue.depth, count, bytes, line);
     queue.bytes = in_blocks(bytes);
@@ -46,14 +46,14 @@ extern "C" void asc_queue_init(uint32_t id, uint32_t count, uint32_t bytes, int3
     for (uint32_t i = 0; i < count && i < 64; ++i, next += queue.bytes) queue.idle.push_back(next);
 }
 
-extern "C" void asc_queue_init_in(uint32_t id, asc_local rest, uint32_t count, uint32_t bytes, int32_t line) {
+void front::queue_init_in(uint32_t id, asc_local rest, uint32_t count, uint32_t bytes, int32_t line) {
     Queue &queue = queue_of(id, line);
     wire::init_queue_in(id, queue.source, queue.destination, queue.depth, count, bytes, rest, line);
     queue.bytes = in_blocks(bytes);
     for (uint32_t i = 0; i < count && i < 64; ++i) queue.idle.push_back(rest.addr + i * queue.bytes);
 }
 
-extern "C" void asc_pool_reset(asc_local pool, int32_t line) {
+void front::pool_reset(asc_local pool, int32_t line) {
     const auto inside = [&](const Queue &queue, uint32_t address) {
         return queue.space == pool.space && address >= pool.addr && address - pool.addr < pool.bytes;
     };
@@ -65,7 +65,7 @@ extern "C" void asc_pool_reset(asc_local pool, int32_t line) {
     wire::reset_pool(pool, line);
 }
 
-extern "C" asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t line) {
+asc_local front::buffer_init(uint32_t position, uint32_t bytes, int32_t line) {
     Allocations &own = allocations(line);
     wire::init_buffer(position, bytes, line);
     const uint32_t space = sim::space_of(position), address = own.next[space];
@@ -73,54 +73,54 @@ extern "C" asc_local asc_buffer_init(uint32_t position, uint32_t bytes, int32_t 
     return {address, in_blocks(bytes), space};
 }
 
-extern "C" asc_local asc_queue_alloc(uint32_t id, int32_t line) {
+asc_local front::queue_alloc(uint32_t id, int32_t line) {
     Queue &queue = queue_of(id, line);
     const uint32_t address = take_front(queue.idle);
     wire::alloc(id, address, line);
     return buffer(queue, address, line);
 }
 
-extern "C" void asc_queue_enqueue(uint32_t id, asc_local tensor, int32_t line) {
+void front::queue_enqueue(uint32_t id, asc_local tensor, int32_t line) {
     Queue &queue = queue_of(id, line);
     wire::enqueue(id, tensor, line);
     queue.enqueued.push_back(tensor.addr);
 }
 
-extern "C" asc_local asc_queue_dequeue(uint32_t id, int32_t line) {
+asc_local front::queue_dequeue(uint32_t id, int32_t line) {
     Queue &queue = queue_of(id, line);
     const uint32_t address = take_front(queue.enqueued);
     wire::dequeue(id, address, line);
     return buffer(queue, address, line);
 }
 
-extern "C" void asc_queue_enqueue_as(uint32_t id, asc_local tensor, uint32_t from, uint32_t to, int32_t line) {
+void front::queue_enqueue_as(uint32_t id, asc_local tensor, uint32_t from, uint32_t to, int32_t line) {
     Queue &queue = queue_of(id, line);
     wire::enqueue_as(id, tensor, from, to, line);
     queue.enqueued.push_back(tensor.addr);
 }
 
-extern "C" asc_local asc_queue_dequeue_as(uint32_t id, uint32_t from, uint32_t to, int32_t line) {
+asc_local front::queue_dequeue_as(uint32_t id, uint32_t from, uint32_t to, int32_t line) {
     Queue &queue = queue_of(id, line);
     const uint32_t address = take_front(queue.enqueued);
     wire::dequeue_as(id, address, from, to, line);
     return buffer(queue, address, line);
 }
 
-extern "C" void asc_queue_free(uint32_t id, asc_local tensor, int32_t line) {
+void front::queue_free(uint32_t id, asc_local tensor, int32_t line) {
     Queue &queue = queue_of(id, line);
     wire::free(id, tensor, line);
     queue.idle.push_back(tensor.addr);
 }
 
-extern "C" uint32_t asc_queue_length(uint32_t id) { return static_cast<uint32_t>(queue_of(id, 0).enqueued.size()); }
-extern "C" uint32_t asc_queue_idle(uint32_t id) { return static_cast<uint32_t>(queue_of(id, 0).idle.size()); }
+uint32_t front::queue_length(uint32_t id) { return static_cast<uint32_t>(queue_of(id, 0).enqueued.size()); }
+uint32_t front::queue_idle(uint32_t id) { return static_cast<uint32_t>(queue_of(id, 0).idle.size()); }
 
-extern "C" void asc_tpipe_begin(int32_t line) {
+void front::tpipe_begin(int32_t line) {
     allocations(line).next = {};
     wire::tpipe(0, line);
 }
 
-extern "C" void asc_tpipe_reset(int32_t line) {
+void front::tpipe_reset(int32_t line) {
     Allocations &own = allocations(line);
     own.next = {};
     for (Queue &queue : own.queues) {
@@ -130,13 +130,13 @@ extern "C" void asc_tpipe_reset(int32_t line) {
     wire::tpipe(1, line);
 }
 
-extern "C" asc_local asc_unallocated(uint32_t space) {
+asc_local front::unallocated(uint32_t space) {
     const uint32_t first = allocations(0).next[space % ASC_SPACES], size = capacity(space % ASC_SPACES);
     return {first, first < size ? size - first : 0, space};
 }
 
 // Returns the lowest free id, or -1; hold = 0 does not reserve it.
-extern "C" int32_t asc_event_id(uint32_t source, uint32_t destination, uint32_t hold) {
+int32_t front::event_id(uint32_t source, uint32_t destination, uint32_t hold) {
     uint8_t &held = allocations(0).events[source % ASC_PIPES][destination % ASC_PIPES];
     for (int32_t id = 0; id < 8; ++id) {
         if (held >> id & 1) continue;
@@ -146,7 +146,7 @@ extern "C" int32_t asc_event_id(uint32_t source, uint32_t destination, uint32_t 
     return -1;
 }
 
-extern "C" void asc_event_release(uint32_t source, uint32_t destination, int32_t id) {
+void front::event_release(uint32_t source, uint32_t destination, int32_t id) {
     uint8_t &held = allocations(0).events[source % ASC_PIPES][destination % ASC_PIPES];
     if (id >= 0 && id < 8) held = static_cast<uint8_t>(held & ~(1 << id));
 }

@@ -89,7 +89,7 @@ void hold(uintptr_t address, size_t bytes, uint64_t bits) {
 
 bool read(uintptr_t address, size_t bytes, Check check) {
     if (!is_global(address, bytes)) return false;
-    const uint64_t bits = asc_get_global(dtype_of(bytes), address, current_line());
+    const uint64_t bits = front::get_global(dtype_of(bytes), address, current_line());
     hold(address, bytes, bits);
     watch({address, bytes, bits, false, check});
     return true;
@@ -109,7 +109,7 @@ void send_changed() {
         const uint64_t bits = bits_at(place.address, place.bytes);
         if (bits == place.bits && !place.unsent) continue;
         known(place.address, place.bytes);
-        asc_set_global(dtype_of(place.bytes), place.address, bits, current_line());
+        front::set_global(dtype_of(place.bytes), place.address, bits, current_line());
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernel_process.h"
+#include "noise.h"
 #include "guard.h"
 
 namespace sim::kernel_process {
@@ -68,19 +69,22 @@ std::string formatted(const std::string &format, va_list *arguments) {
     return text;
 }
 
-}  // namespace
-}  // namespace sim::kernel_process
-
-using namespace sim::kernel_process;
-
-extern "C" void asc_printf(int32_t line, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const std::string text = formatted(text_at(format), &arguments);
-    va_end(arguments);
+[[gnu::noinline]] void print(int32_t line, const char *format, va_list *arguments) {
+    const std::string text = formatted(text_at(format), arguments);
     for (size_t at = 0; at < text.size(); at += sizeof(asc_text) - 1) {
         asc_text piece{};
         std::memcpy(piece.bytes, text.data() + at, std::min(sizeof piece.bytes - 1, text.size() - at));
         wire::print(piece, line);
     }
+}
+
+}  // namespace
+}  // namespace sim::kernel_process
+
+extern "C" void asc_printf(int32_t line, const char *format, ...) {
+    const sim::kernel_process::Forgetting after;
+    va_list arguments;
+    va_start(arguments, format);
+    sim::kernel_process::print(line, format, &arguments);
+    va_end(arguments);
 }

@@ -10,6 +10,7 @@
 #include "jail.h"
 #include "kernel_process.h"
 #include "guard.h"
+#include "noise.h"
 #include "random_places.h"
 
 namespace sim::kernel_process {
@@ -91,26 +92,28 @@ const KernelArgs *hand_over(const CallArguments &call) {
 [[gnu::noinline]] int enter(Entry entry, const KernelArgs *args) {
     const uintptr_t top = guard::stack_pointer();
     guard::stack({top - STACK_BYTES, top}, {});
+    forget();
+    ASC_CLEAR_REGISTERS;
     const int code = entry(args, nullptr);
-    ASC_TRUST_NO_REGISTER;
+    ASC_CLEAR_REGISTERS;
     return code;
 }
 
 }  // namespace
 
-void run_kernel(Ring &shared, unsigned layers, int code, volatile uint32_t *entered) {
+void run_kernel(Ring &shared, unsigned layers, int code, int noise, volatile uint32_t *entered) {
     void *moved = move_anywhere(&shared, sizeof(Ring));
     if (moved == MAP_FAILED) fail(shared, NOT_CONFINED, "no place for the ring");
     Ring &ring = *static_cast<Ring *>(moved);
-    int kept = -1;
-    if (const char *error = confinement::confine_for_loading(layers, ring.call.cpu_seconds, code, &kept))
+    if (const char *error = confinement::confine_for_loading(layers, ring.call.cpu_seconds, {code, noise}))
         fail(ring, NOT_CONFINED, error);
     const KernelArgs *args = hand_over(ring.call);
     if (!args) fail(ring, NOT_CONFINED, "no memory for the arguments");
     attach(&ring);
+    if (!use_noise(confinement::FIRST_KEPT + 1)) fail(ring, NOT_CONFINED, "no memory for the noise");
     *entered = 1;
     munmap(const_cast<uint32_t *>(entered), sizeof *entered);
-    void *library = load(ring, kept);
+    void *library = load(ring, confinement::FIRST_KEPT);
     const auto entry = reinterpret_cast<Entry>(dlsym(library, "kernel_launch"));
     if (!entry) fail(ring, NOT_LOADED, "no extern \"C\" int kernel_launch(const KernelArgs *, void *)");
     if (const char *error = confinement::confine_for_running(layers)) fail(ring, NOT_CONFINED, error);

@@ -24,8 +24,9 @@ void *random_address() {
 }  // namespace
 
 // The kernel maps elsewhere if something is there already.
-void *map_anywhere(size_t bytes, int protection) {
-    return mmap(random_address(), bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+void *map_anywhere(size_t bytes, int protection, int file) {
+    const int kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_PRIVATE;
+    return mmap(random_address(), bytes, protection, kind | MAP_NORESERVE, file, 0);
 }
 
 void *move_anywhere(void *memory, size_t bytes) {

@@ -125,10 +125,8 @@ void misuse(int32_t line, const char *text) {
 using namespace sim;
 using namespace sim::kernel_process;
 
-#include "exports.inc"
-
 // The compiler puts a call of this at the start of every basic block of kernel code.
-ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
+ASC_EXPORT __attribute__((zero_call_used_regs("used-gpr"))) void __sanitizer_cov_trace_pc(void) {
     const uint64_t where = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - code_base;
     if (where < Ring::COVERED_BYTES) {
         progress.ring->covered[where / 64] |= 1ull << (where % 64);
@@ -141,7 +139,7 @@ ASC_EXPORT void __sanitizer_cov_trace_pc(void) {
     }
 }
 
-extern "C" uint64_t asc_platform(int32_t what) {
+uint64_t front::platform(int32_t what) {
     if (what == 5) return core_kind();
     if (what == 6) return cores_per_block();
     return what >= 0 && what < 5 ? ring().call.platform[what] : 0;

@@ -133,19 +133,19 @@ static uint64_t read(const Access &access, bool may_be_kept, uint16_t op, const 
     return bits_in(keep(access.global, access.dtype, access.where, answer), access.where, access.dtype);
 }
 
-extern "C" uint64_t asc_get_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
+uint64_t front::get_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line) {
     const uint64_t where = place(tensor, index * width(dtype));
     const bool inside = (index + 1) * width(dtype) <= tensor.bytes && aligned(where, dtype);
     return read({where, dtype, false, false, 0, line}, inside, sim::OP_read_local,
                 sim::args_read_local{dtype, tensor, index});
 }
 
-extern "C" uint64_t asc_get_global(uint32_t dtype, asc_global address, int32_t line) {
+uint64_t front::get_global(uint32_t dtype, asc_global address, int32_t line) {
     return read({address, dtype, true, false, 0, line}, aligned(address, dtype), sim::OP_read_global,
                 sim::args_read_global{dtype, address});
 }
 
-extern "C" void asc_set_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
+void front::set_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line) {
     pointers::flush();
     const Access access = {place(tensor, index * width(dtype)), dtype, false, true, bits, line};
     if ((index + 1) * width(dtype) > tensor.bytes || !access_loops::take(access)) {
@@ -156,7 +156,7 @@ extern "C" void asc_set_local(uint32_t dtype, asc_local tensor, uint64_t index, 
     patch(false, access.where, bits, width(dtype));
 }
 
-extern "C" void asc_set_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line) {
+void front::set_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line) {
     pointers::flush();
     const Access access = {address, dtype, true, true, bits, line};
     if (!access_loops::take(access)) {

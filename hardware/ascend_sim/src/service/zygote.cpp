@@ -11,6 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernel_process/noise.h"
 #include "kernel_process/process.h"
 
 namespace sim {
@@ -65,6 +66,8 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
     void *page = mmap(nullptr, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) _exit(1);
     auto *entered = static_cast<volatile uint32_t *>(page);
+    const int noise = kernel_process::make_noise();
+    if (noise < 0) _exit(1);
     for (;;) {
         Message order{};
         int code = -1;
@@ -74,7 +77,7 @@ bool receive_message(int channel, Message *message, int *descriptor = nullptr) {
         if (kernel == 0) {
             setpgid(0, 0);
             prctl(PR_SET_NAME, "ascend-kernel");
-            kernel_process::run_kernel(ring, layers, code, entered);
+            kernel_process::run_kernel(ring, layers, code, noise, entered);
         }
         if (kernel < 0) _exit(1);
         setpgid(kernel, kernel);
