@@ -67,6 +67,8 @@ KERNEL_FLAGS = (
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
     *("-Wuninitialized", "-Wno-maybe-uninitialized", "-Werror=uninitialized"),  # certain ones only
     "-Werror=narrowing",  # an error in the device's compiler, a warning of g++
+    # A function that is called as one of another type takes a number for the address of an object.
+    *("-Werror=cast-function-type", "-Werror=conditionally-supported"),
     "-Wpedantic",  # for arrays without an end (compiler.py)
     "-Werror=vla",  # the stack pointer would be kept in a word that kernel code may write
     # An index beyond its array ends the kernel, and so does the end of a function that has to return a value: that would

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from tree_sitter import Node
 
@@ -30,6 +30,13 @@ from kernel_gym.verifier.screening.source import (
 
 _GNU_ATTRIBUTE = ("__attribute__", "__attribute")
 _OPENING = {")": "(", "]": "["}
+#: Words before parentheses that are no call and no cast.
+_BEFORE_PARENTHESES = frozenset(
+    {"if", "constexpr", "while", "for", "switch", "operator", "decltype", "sizeof", "alignof", "alignas", "noexcept"}
+    | {"__attribute__"}
+)
+#: Words before an expression in parentheses.
+_BEFORE_EXPRESSIONS = frozenset({"return", "else", "do", "case", "and", "or", "not"})
 _ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "="})
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
@@ -143,6 +150,7 @@ def findings(source: Source, with_tree: bool = True, book: RuleBook | None = Non
     yield from _attributes(book, source)
     if with_tree:
         yield from _tree(book, source)
+    yield from _called_casts(book, source)
 
 
 def _characters(book: RuleBook, source: Source) -> Iterator[Finding]:
@@ -244,6 +252,37 @@ def _operators(book: RuleBook, source: Source) -> Iterator[Finding]:
     for here, after in pairwise(source.expanded):
         if here.text == "operator" and after.text in ("new", "delete"):
             yield book.finding("reserved-definition", here.line, f"operator {after.text}")
+
+
+def _called_casts(book: RuleBook, source: Source) -> Iterator[Finding]:
+    """Find calls of the result of a cast, by which a function may be called as one of another type.
+
+    What is called ends with a parenthesis then: `((F &)f)(x)`, `F(f)(x)`, `reinterpret_cast<F &>(f)(x)`.
+    """
+    if "function-cast" not in book.rules:
+        return
+    tokens, aliases = source.expanded, _aliases(source.expanded)
+    texts = ["", *(token.text for token in tokens)]  # from here on a place is that of the token before
+    opened = list(accumulate(here == "(" and before != "decltype" for before, here in pairwise(texts)))
+    for begin, end in closing_brackets(tokens).items():
+        if tokens[begin].text != "(" or texts[end + 2 : end + 3] != ["("] or texts[begin] in _BEFORE_PARENTHESES:
+            continue
+        is_name = texts[begin].isidentifier() and texts[begin] not in _BEFORE_EXPRESSIONS
+        if is_name and texts[begin] not in aliases:
+            continue
+        is_called = is_name or texts[begin] in (")", ">")  # what is in the parentheses is converted, or is the callee
+        if end > begin + 1 if is_called else opened[end] > opened[begin]:
+            yield book.finding("function-cast", tokens[begin].line, texts[begin])
+
+
+def _aliases(tokens: Sequence[Token]) -> set[str]:
+    """Return the names that may be those of any type: aliases and parameters of templates."""
+    names, in_typedef = {"reinterpret_cast"}, False
+    for here, after in pairwise(tokens):
+        in_typedef = here.text == "typedef" or (in_typedef and here.text != ";")
+        if in_typedef or here.text in ("using", "typename", "class"):
+            names.add(after.text)
+    return names
 
 
 def _is_reserved(book: RuleBook, name: str) -> bool:

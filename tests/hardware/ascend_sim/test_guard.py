@@ -399,4 +399,4 @@ def test_the_stack_holds_no_zeros_and_nothing_of_the_runtime(device: AscendSim, 
     of_stack = (words > address - (1 << 20)) & (words < address + (1 << 20))  # which core it is may be known
     differ = ((words != words[0]) & ~of_stack).any(axis=0)
     assert not differ.any(), [hex(int(word)) for word in words[:, differ].ravel()[:8]]
-    assert (words == 0).mean() < 0.02
+    assert (words == 0).mean() < 0.05

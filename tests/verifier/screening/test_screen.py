@@ -124,6 +124,8 @@ HONEST_STATEMENTS = [
     'AscendC::printf("%d", n);',
     "if (false) { goto done; } done: ;",
     "Local local; (void)sizeof(local);",
+    "uint32_t y = (uint32_t)(n) + (decltype(n))((n) * (n)); if (y) (void)twice(y); else (void)(twice(n));",
+    "struct Twice { int operator()(int a) const { return a + a; } }; n = Twice()(n) + Twice{}(n) + (twice)(n);",
     "int (five)(5); int (six) = five; auto make = [](int v) { return [v] { return v; }; }; make(six)(); int(five);",
 ]
 
@@ -299,6 +301,13 @@ CHEATING_STATEMENTS = [
     ("char *p = reinterpret_cast<char *>(0x400000 + 16);", "forged-pointer"),
     ("char *p = (char *)&kernel_launch;", "forged-pointer"),
     ("char *p = (char *)(void *)kernel_launch;", "forged-pointer"),
+    ("reinterpret_cast<Taking &>(Take)(3);", "function-cast"),
+    ("auto x = ((Taking &)Take)(3);", "function-cast"),
+    ("return (**(Pointer)Take)(3);", "function-cast"),
+    ("using Pointer = void (*)(long); (0, Pointer(Take))(3);", "function-cast"),
+    ("typedef void (*Pointer)(long); Pointer(Take)(3);", "function-cast"),
+    ("auto x = decltype(p)(Take)(3);", "function-cast"),
+    ("Call(typename Box<int>::Pointer<3>(Take)(3));", "function-cast"),
     ("asc_copy(0, 0, 0);", "reserved-name"),
     ("const char *when = __TIME__;", "reserved-name"),
 ]
