@@ -71,8 +71,8 @@ KERNEL_FLAGS = (
     *("-Werror=cast-function-type", "-Werror=conditionally-supported"),
     "-Wpedantic",  # for arrays without an end (compiler.py)
     "-Werror=vla",  # the stack pointer would be kept in a word that kernel code may write
-    # An index beyond its array ends the kernel, and so does the end of a function that has to return a value: that would
-    # be what the runtime has left in a register.
+    # An index beyond its array ends the kernel. So does the end of a function that has to return a value: it would be
+    # what the runtime has left in a register.
     *("-fsanitize=bounds-strict,return", "-fsanitize-undefined-trap-on-error"),
     *GUARD_FLAGS,
 )

@@ -230,7 +230,9 @@ class Call:
             name = f"the content of output {index - len(given)} of launch {number}"
             is_input = _is_one_of(array, addresses[index], given, addresses)
             self._note(name, array, index in made, fresh=True, is_noted=is_input)
-        numbers = tuple(map(self._number, addresses, [*given, *memory]))
+        numbers = [self._number(address, array) for address, array in zip(addresses, given, strict=False)]
+        for address, array in zip(addresses[len(given) :], memory, strict=True):
+            numbers.append(self._number(address, array, numbers))
         signature = Signature(
             inputs=tuple(InputSpec(array.shape, _name(array)) for array in given),
             outputs=tuple(TensorSpec(array.shape, _name(array)) for array in memory),
@@ -243,7 +245,7 @@ class Call:
             case=None,
             workspace=tiling.workspace,
             outputs=tuple(memory),
-            numbers=numbers,
+            numbers=tuple(numbers),
             continues=bool(self.runs),
             scratch=self._scratch(signature),
         )
@@ -273,10 +275,14 @@ class Call:
         )
         return replace(run, outputs=tuple(blanks), fault=fault)
 
-    def _number(self, address: int, array: Array) -> int:
-        """Return the number of a tensor; the same address stands for the same tensor while its content is the same."""
+    def _number(self, address: int, array: Array, taken: Sequence[int] = ()) -> int:
+        """Return the number of a tensor; the same address stands for the same tensor while its content is the same.
+
+        An output gets none of the numbers that the launch has already: what is written there does not bring an input at
+        the same address into the cache, because the device keeps them apart.
+        """
         number, content = self._tensors.get(address, (self._numbers, array))
-        if number == self._numbers or not _is_same(content, array):
+        if number == self._numbers or number in taken or not _is_same(content, array):
             number, self._numbers = self._numbers, self._numbers + 1
         self._tensors[address] = (number, array)
         return number

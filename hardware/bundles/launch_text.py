@@ -106,8 +106,9 @@ def _launch_by_key(kernel: str, function: str, arguments: str) -> list[str]:
     """
     names = "::kernel_gym_bundle::"
     return [
-        f"    if (data[0] == {key}) {{\n        {names}launcher<{names}{KINDS[kind]}, {function}>(blocks, stream)"
-        f"({arguments});\n        return 0;\n    }}\n"
+        f"    if (data[0] == {key}) {{\n"
+        f"        const auto launch = {names}launcher<{names}{KINDS[kind]}, {function}>(blocks, stream);\n"
+        f"        launch({arguments});\n        return 0;\n    }}\n"
         for key, kind in re.findall(r"\bKERNEL_TASK_TYPE\s*\(\s*(\d+)\s*,\s*(\w+)\s*\)", kernel)
         if kind in KINDS
     ]

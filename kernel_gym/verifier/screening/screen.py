@@ -270,7 +270,11 @@ def _called_casts(book: RuleBook, source: Source) -> Iterator[Finding]:
         is_name = texts[begin].isidentifier() and texts[begin] not in _BEFORE_EXPRESSIONS
         if is_name and texts[begin] not in aliases:
             continue
-        is_called = is_name or texts[begin] in (")", ">")  # what is in the parentheses is converted, or is the callee
+        is_called = is_name or texts[begin] in (
+            ")",
+            ">",
+            ">>",
+        )  # what is in the parentheses is converted, or is the callee
         if end > begin + 1 if is_called else opened[end] > opened[begin]:
             yield book.finding("function-cast", tokens[begin].line, texts[begin])
 

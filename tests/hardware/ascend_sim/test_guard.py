@@ -343,7 +343,6 @@ extern "C" int kernel_launch(const KernelArgs *a, void *stream) {{ _exit({status
     assert run.fault.rule == ("LOAD" if status == 102 else "CRASH")
 
 
-
 #: A temporary whose constructor sets nothing holds what lies on the stack: each core writes it out, behind its address.
 LEFT = """#include "kernel_operator.h"
 #include "kernel_gym.h"

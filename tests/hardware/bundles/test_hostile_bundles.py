@@ -284,6 +284,16 @@ def test_an_answer_that_torch_put_into_the_output_is_not_the_kernel_s(sample):
     assert verdict.feedback == "TORCH_COMPUTES: torch computes the content of output 0 of launch 1: the kernel has to"
 
 
+def test_an_output_at_the_address_of_an_input_is_other_memory_for_the_cache(sample):
+    """What is written there does not bring the input into the cache: a read behind it would find what was written."""
+    one = a_call(sample, poison=0xA5)
+    x, first = np.ones(4, np.float32), 64
+    given = [one._number(first, x), one._number(first, x)]
+    assert given == [0, 0]
+    assert one._number(first, x, given) == 1
+    assert one._number(first, x) == 1
+
+
 def test_which_input_an_output_is_may_not_depend_on_values(sample):
     """It carries a bit. The values of the second call are all larger than 1e10."""
     text = sample(

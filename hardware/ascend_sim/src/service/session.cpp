@@ -357,7 +357,9 @@ DeviceFault Session::death() const {
         case SIGSEGV:
         case SIGBUS: return strayed();
         case SIGTRAP:  // where the compiler's check of an index ends the process
-        case SIGILL: return {"BAD_POINTER", "an index is beyond the end of its array, or a function ends without its value" + after, 0, -1};
+        case SIGILL:
+            return {"BAD_POINTER",
+                    "an index is beyond the end of its array, or a function ends without its value" + after, 0, -1};
         case SIGXCPU:  // the limit of processor time, which Linux enforces by SIGKILL if it cannot be raised
         case SIGKILL: return {"TIMEOUT", "the kernel used up its processor time" + after, 0, -1};
         default:
