@@ -228,8 +228,9 @@ class Call:
             self._note(f"input {index} of launch {number}", array, index in made)
         for index, array in enumerate(memory, len(given)):
             name = f"the content of output {index - len(given)} of launch {number}"
-            is_input = _is_one_of(array, addresses[index], given, addresses)
-            self._note(name, array, index in made, fresh=True, is_noted=is_input)
+            inputs_there = _where_it_is(array, addresses[index], given, addresses)
+            is_made = any(place in made for place in inputs_there or [index])
+            self._note(name, array, is_made, fresh=True, is_noted=bool(inputs_there))
         numbers = [self._number(address, array) for address, array in zip(addresses, given, strict=False)]
         for address, array in zip(addresses[len(given) :], memory, strict=True):
             numbers.append(self._number(address, array, numbers))
@@ -295,19 +296,24 @@ class Call:
             array: Its values.
             made: Whether torch wrote it in this call, as the model's process says.
             fresh: Whether a call needs it anew. Other constants may have been there before the call.
-            is_noted: Whether it is noted already: an output that is also an input. Which one it is may be computed.
+            is_noted: Whether it is noted already: an output that is also an input. Which one it is may be computed, and
+                constants and inputs of the task are there for one call only, if a launch writes over them.
         """
         known = [*(self._inputs.values or ()), *(array for results in self.results for array in results)]
         origin = self._probe.origin(self._sent, array, known)
         self._sent += 1
         if origin == "computed":
             self.computed.append(name)
-        elif is_noted:
+        elif is_noted and (made or (origin != "constant" and not self._is_input(array))):
             return
-        elif origin == "moved" or (origin == "same" and made and array.nbytes):
+        elif origin == "moved" or (origin == "same" and (made or is_noted) and array.nbytes):
             self.moved.append((name, 2 * array.nbytes))
         elif origin == "constant" and (made or fresh) and not self._is_unset(array):
             self.moved.append((name, array.nbytes))
+
+    def _is_input(self, array: Array) -> bool:
+        """Return whether an array has the values of an input of the task."""
+        return any(_is_same(array, value) for value in self._inputs.values or ())
 
     def _is_unset(self, array: Array) -> bool:
         """Return whether an array is memory that nobody has written."""
@@ -339,6 +345,8 @@ class _Launch:
             text = f"{name} takes {counts[0]} inputs, {counts[1]} attributes and {counts[2]} outputs, in this order"
             raise ModelFailure(_BINDING, f"{text}, not {len(arguments)} arguments")
         self.inputs, self.outputs = arguments[: counts[0]], arguments[counts[0] + counts[1] :]
+        if any(output is None for output in self.outputs):
+            raise ModelFailure(_BINDING, f"{name} needs a tensor for every output")
         values = arguments[counts[0] : counts[0] + counts[1]]
         parameters = (*operator.inputs, *operator.outputs)
         specs = [_argument(p, value) for p, value in zip(parameters, [*self.inputs, *self.outputs], strict=True)]
@@ -355,10 +363,10 @@ def _dtypes(built: BuiltBundle, parameter: Parameter) -> Collection[str]:
     return own[min(built.column, len(own) - 1) :][:1] if own else host.DATA_TYPES
 
 
-def _is_one_of(array: Array, address: int, given: Sequence[Array], addresses: Sequence[int]) -> bool:
-    """Return whether an output is also an input of the same launch, as its address says and its bytes confirm."""
-    same = [other for other, at in zip(given, addresses, strict=False) if at == address]
-    return any(other.dtype == array.dtype and np.array_equal(_bytes(other), _bytes(array)) for other in same)
+def _where_it_is(array: Array, address: int, given: Sequence[Array], addresses: Sequence[int]) -> list[int]:
+    """Return which inputs of the same launch an output is, too, as its address says and its bytes confirm."""
+    pairs = enumerate(zip(given, addresses, strict=False))
+    return [i for i, (other, at) in pairs if at == address and _is_same(other.ravel(), array.ravel())]
 
 
 def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:

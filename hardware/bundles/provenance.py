@@ -132,8 +132,8 @@ class Probe:
         """
         pairs = zip(known, self._given, strict=False)
         sources = [array for array, other in pairs if other is not None and _is_equal(others, other)]
-        if sources and all(_is_equal(flat, source) for source in sources):
-            return "same"
+        if sources:
+            return "same" if all(_is_equal(flat, source) for source in sources) else "computed"
         return "constant" if np.array_equal(_bits(flat), _bits(others)) else "computed"
 
     def _whole(self, flat: Array) -> Array | None:
@@ -191,8 +191,13 @@ def _is_equal(flat: Array, array: Array) -> bool:
     if array.size != flat.size:
         return False
     if array.dtype.kind in "iub" and flat.dtype.kind in "iub":
-        return bool(np.array_equal(flat, np.ravel(array)))
+        return bool(np.array_equal(_as_integers(flat), _as_integers(np.ravel(array))))
     return array.dtype == flat.dtype and np.array_equal(_bits(flat), _bits(np.ravel(array)))
+
+
+def _as_integers(flat: Array) -> Array:
+    """Return truth values as their bytes: any but 0 is true for numpy, and the kernel reads which one it is."""
+    return _bits(flat) if flat.dtype.kind == "b" else flat
 
 
 def _bits(flat: Array) -> Array:

@@ -69,7 +69,7 @@ def _instruction(statement: str) -> str:
     """Return the instruction's name without its suffixes, or what stands in its place; empty for a directive."""
     rest = statement[_BEFORE.match(statement).end() :]  # type: ignore[union-attr]
     if rest.startswith(".") and "{" in rest:  # the head of a function, and perhaps its first instruction
-        rest = rest[rest.rindex("{") :]
+        rest = rest[rest.index("{") :]
         rest = rest[_BEFORE.match(rest).end() :]  # type: ignore[union-attr]
     match = re.match(r"[A-Za-z_$][\w$]*|%.{0,20}", rest)
     return match[0] if match else ""

@@ -1,6 +1,7 @@
 """Bundles that try to earn a verdict, a file or a number that is not theirs."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -192,6 +193,21 @@ def test_what_torch_moves_copies_or_fills_has_a_price(sample, origin, made, fres
     one._probe = SimpleNamespace(origin=lambda *_: origin)
     one._note("it", np.zeros(100, np.float32), made, fresh)
     one._note("nothing", np.zeros(0, np.float32), made, fresh) if origin == "same" else None
+    assert one.moved == ([("it", nbytes)] if nbytes else [])
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_input", "nbytes"),
+    [("constant", False, 400), ("same", True, 800), ("same", False, None), ("moved", False, None)],
+)
+def test_constants_and_inputs_that_a_launch_writes_over_have_a_price(sample, origin, is_input, nbytes):
+    """An output that is also an input: the next call would need them again."""
+    one = a_call(sample, poison=0xA5)
+    one._probe = SimpleNamespace(origin=lambda *_: origin)
+    array = np.full(100, 3, np.float32)
+    one._inputs = replace(one._inputs, values=(array.copy(),) if is_input else ())
+    one._note("it", array, made=False, fresh=True, is_noted=True)
+    one._note("a copy that was timed as an input", array, made=True, fresh=True, is_noted=True)
     assert one.moved == ([("it", nbytes)] if nbytes else [])
 
 

@@ -98,6 +98,25 @@ def test_the_choice_between_results_of_one_truth_value_is_not_free():
     assert "same" not in chosen
 
 
+def test_truth_values_are_compared_by_their_bytes():
+    """A kernel reads the bytes: 0x37 is as true as 0x01 for numpy."""
+    probe, ones = Probe(), np.ones(8, bool)
+    probe.observe(probe.give(ones, result=True))
+    odd = np.frombuffer(bytes(range(1, 9)), bool)
+    assert probe.origin(0, ones, [ones]) == "same"
+    assert probe.origin(0, odd, [ones]) == "computed"
+    assert origin(lambda mask: mask.astype(np.int8), np.arange(64) % 3 == 0) == "same"
+
+
+def test_an_array_is_not_the_choice_between_a_result_and_a_constant():
+    """The values of the second call, which the model has seen, would be a constant in the call itself."""
+    probe, zeros = Probe(), np.zeros(2, np.int8)
+    given = probe.give(zeros, result=True)
+    probe.observe(given)
+    assert probe.origin(0, zeros, [zeros]) == "same"
+    assert probe.origin(0, given, [zeros]) == "computed"
+
+
 def test_results_of_few_elements_differ_from_each_other():
     probe = Probe()
     given = [int(probe.give(np.zeros(1, np.uint8), result=True)[0]) for _ in range(40)]

@@ -76,6 +76,7 @@ def test_honest_instructions_pass(inline):
         ("{ LABEL: brkpt; }", "device-instruction", "brkpt"),
         ("{ .reg .b32 %lab; } %lab: nanosleep.u32 1000;", "device-instruction", "nanosleep"),
         ("{ .reg .b32 %lab; } %lab nanosleep.u32 1000;", "device-instruction", "%lab nanosleep"),
+        ("ret; } .func (.reg .b32 mov) g () { nanosleep.u32 5 {mov};", "device-instruction", "nanosleep"),
         ("{ .global .u32 kept; st.global.u32 [kept], 1; }", "device-variable", "kept"),
         ("{ .global .align 4 .b8 kept[4]; }", "device-variable", "kept"),
         (".loc 1 5 0 mov.u64 %rd1, %globaltimer;", "device-register", "%globaltimer"),

@@ -12,8 +12,8 @@
 namespace sim::kernel_process {
 namespace {
 
-// More than any function of this process takes that kernel code calls.
-constexpr size_t FORGOTTEN = 4096;
+// More than any function of this process takes that kernel code calls, and more than the C library takes to print.
+constexpr size_t FORGOTTEN = 4096, PRINTED = 32768;
 
 int file = -1;
 const void *noise;
@@ -43,10 +43,14 @@ bool use_noise(int descriptor) {
 
 void *map_noise() { return map_anywhere(NOISE_BYTES, PROT_READ | PROT_WRITE, file); }
 
-[[gnu::noinline]] void forget() {
-    char below[FORGOTTEN];
+template <size_t bytes>
+static inline void overwrite() {
+    char below[bytes];
     std::memcpy(below, noise, sizeof below);
     asm volatile("" ::"r"(below) : "memory");  // it is not left out
 }
+
+[[gnu::noinline]] void forget() { overwrite<FORGOTTEN>(); }
+[[gnu::noinline]] void forget_printing() { overwrite<PRINTED>(); }
 
 }  // namespace sim::kernel_process

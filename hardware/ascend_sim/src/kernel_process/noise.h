@@ -14,8 +14,9 @@ bool use_noise(int descriptor);
 // Maps it at a random address, where it may be written: the file does not change.
 void *map_noise();
 
-// Overwrites the stack below the calling function with such bytes.
+// Overwrites the stack below the calling function with such bytes; after printing, more of it.
 void forget();
+void forget_printing();
 
 // Forgets what was called, at the end of the function that has a variable of this type.
 struct Forgetting {

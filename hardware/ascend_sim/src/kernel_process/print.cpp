@@ -82,9 +82,9 @@ std::string formatted(const std::string &format, va_list *arguments) {
 }  // namespace sim::kernel_process
 
 extern "C" void asc_printf(int32_t line, const char *format, ...) {
-    const sim::kernel_process::Forgetting after;
     va_list arguments;
     va_start(arguments, format);
     sim::kernel_process::print(line, format, &arguments);
     va_end(arguments);
+    sim::kernel_process::forget_printing();
 }
