@@ -114,10 +114,21 @@ View Executor::view_of(const asc_local &tensor, uint32_t element, uint32_t block
 
 void Executor::check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates,
                              const char *what) const {
-    if (!overlaps_badly(dst, src, steps, accumulates)) return;
+    switch (overlap_of(dst, src, steps, accumulates)) {
+        case Overlap::Allowed: return;
+        case Overlap::EarlierRepeat: fail_earlier_repeat(what, dst.addr, src.addr);
+        case Overlap::Partial: break;
+    }
     diagnostics_.fail(
         Rule::Overlap,
         text("%s writes UB[0x%x..) over its source UB[0x%x..) without being the same range", what, dst.addr, src.addr));
+}
+
+void Executor::fail_earlier_repeat(const char *what, uint32_t dst, uint32_t src) const {
+    diagnostics_.fail(
+        Rule::Overlap,
+        text("a repeat of %s reads from UB[0x%x..) what an earlier one wrote to UB[0x%x..)", what, src, dst),
+        "one instruction has read its sources before its results are written: use one for each step");
 }
 
 Instr Executor::vector_instr(Family family, uint32_t op, uint32_t dtype, const Steps &steps) const {

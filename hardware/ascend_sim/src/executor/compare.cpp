@@ -62,6 +62,17 @@ void Executor::compare(uint32_t mode, uint32_t dtype, asc_local dst, asc_local s
         with_scalar ? a : view_of(src1, element, walk.src1_block, walk.src1_repeat, steps, what, "second source");
     const uint64_t bits = steps.elements / 8;
     const Bytes to = ub_bytes(dst, bits, 32, what, "destination");
+    for (const View *source : {&a, &b}) {
+        if (to.begin >= end_of(*source, steps) || source->addr >= to.end) continue;
+        WrittenBlocks written;
+        for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
+            for (uint32_t lane = 0, lanes = steps.lanes_in(repeat); lane < lanes; lane += source->per_block()) {
+                if (written.has((source->addr + source->offset(repeat, lane)) / block_bytes))
+                    fail_earlier_repeat(what, dst.addr, source->addr);
+            }
+            written.add_bytes(dst.addr + static_cast<uint64_t>(repeat) * steps.lanes / 8, steps.lanes / 8);
+        }
+    }
     core.clocks.issue(ASC_V);
     touch(core, a, steps, false, what);
     if (!with_scalar) touch(core, b, steps, false, what);
@@ -124,6 +135,17 @@ void Executor::select(uint32_t mode, uint32_t dtype, asc_local dst, asc_local ma
                             : steps.counted                ? steps.elements
                                                            : static_cast<uint64_t>(steps.lanes) * steps.repeats;
     const Bytes bits = ub_bytes(mask, divide_up(masked, 8), 32, "Select", "mask");
+    if (to.addr < bits.end && bits.begin < end_of(to, steps)) {
+        WrittenBlocks written;
+        for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
+            const uint32_t lanes = steps.lanes_in(repeat),
+                           first = mode == same_mask_every_repeat ? 0 : repeat * steps.lanes;
+            if (written.has_bytes(mask.addr + first / 8, divide_up(lanes, 8)))
+                fail_earlier_repeat("Select", dst.addr, mask.addr);
+            for (uint32_t lane = 0; lane < lanes; lane += to.per_block())
+                written.add((to.addr + to.offset(repeat, lane)) / block_bytes);
+        }
+    }
     core.clocks.issue(ASC_V);
     touch(core, ASC_V, bits, false, "Select");
     touch(core, a, steps, false, "Select");

@@ -332,6 +332,13 @@ void Executor::copy_local(asc_local dst, asc_local src, asc_burst burst, uint32_
     if (inside_ub && from.begin < to.end && to.begin < from.end && from.begin != to.begin) {
         diagnostics_.fail(Rule::Overlap, text("%s onto itself", what));
     }
+    if (inside_ub && from.begin == to.begin && dst_pitch > src_pitch) {
+        WrittenBlocks written;
+        for (uint64_t i = 0; i < burst.count; ++i) {
+            if (written.has_bytes(src.addr + i * src_pitch, burst.bytes)) fail_earlier_repeat(what, dst.addr, src.addr);
+            written.add_bytes(dst.addr + i * dst_pitch, burst.bytes);
+        }
+    }
     const uint32_t pipe = inside_ub ? ASC_V : ASC_MTE1;
     core.clocks.issue(pipe);
     touch_rows(core, pipe, src, burst.bytes, src_pitch, burst.count, false, what);

@@ -216,6 +216,7 @@ private:
     View view_of(const asc_local &tensor, uint32_t element, uint32_t block_stride, uint32_t repeat_stride,
                  const Steps &steps, const char *what, const char *role) const;
     void check_overlap(const View &dst, const View &src, const Steps &steps, bool accumulates, const char *what) const;
+    [[noreturn]] void fail_earlier_repeat(const char *what, uint32_t dst, uint32_t src) const;
 
     // Happens-before (hazards.cpp): records an instruction's accesses to on-chip bytes and checks them against the
     // other pipes. The scalar unit waits for the other pipes by itself.

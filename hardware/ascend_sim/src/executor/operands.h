@@ -10,6 +10,8 @@
 
 namespace sim {
 
+constexpr uint32_t block_bytes = 32;  // of UB
+
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 constexpr uint64_t divide_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
@@ -73,9 +75,36 @@ void gather_lanes(const View &view, const uint8_t *memory, uint32_t repeat, uint
 void scatter_lanes(const View &view, uint8_t *memory, uint32_t repeat, uint32_t lanes, const Steps &steps,
                    const uint8_t *row);
 
-// Whether two operands overlap in a way that the vector unit does not define: a partial overlap within a repeat, or a
-// repeat that reads what an earlier one wrote.
-bool overlaps_badly(const View &dst, const View &src, const Steps &steps, bool accumulates);
+// How a destination meets a source. The unit is a pipeline: it has read the sources of several repeats before the first
+// result is written.
+enum class Overlap {
+    Allowed,
+    Partial,        // a repeat writes a part of what it reads
+    EarlierRepeat,  // a repeat reads what an earlier one wrote
+};
+
+// `accumulates`: the destination may be this source in every repeat, with repeat strides of 0.
+Overlap overlap_of(const View &dst, const View &src, const Steps &steps, bool accumulates);
+
+// Blocks of UB that the repeats of one instruction have written so far.
+class WrittenBlocks {
+public:
+    void add(uint64_t block) { bits_[block / 64] |= 1ull << (block % 64); }
+    bool has(uint64_t block) const { return bits_[block / 64] >> (block % 64) & 1; }
+    // The same for the blocks of `bytes` bytes from an address.
+    void add_bytes(uint64_t addr, uint64_t bytes) {
+        for (uint64_t block = addr / block_bytes; block * block_bytes < addr + bytes; ++block) add(block);
+    }
+    bool has_bytes(uint64_t addr, uint64_t bytes) const {
+        for (uint64_t block = addr / block_bytes; block * block_bytes < addr + bytes; ++block) {
+            if (has(block)) return true;
+        }
+        return false;
+    }
+
+private:
+    uint64_t bits_[capacity_of(ASC_UB) / block_bytes / 64] = {};
+};
 
 // Marks an element valid if all bytes of its sources are.
 void combine_validity(uint8_t *dst, uint32_t dst_element, const uint8_t *src, uint32_t src_element, size_t n,

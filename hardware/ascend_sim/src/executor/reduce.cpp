@@ -178,6 +178,17 @@ void Executor::reduce_parts(uint32_t op, uint32_t unit, uint32_t dtype, asc_loca
                           (unit == ASC_PER_REPEAT ? (pairs ? 2 : 1) : (unit == ASC_PER_BLOCK ? 8 : steps.lanes / 2));
     const uint64_t extent = ((steps.repeats - 1) * step + results) * element;
     const Bytes to = ub_bytes(dst, extent, unit == ASC_PER_PAIR ? 32 : element, what, "destination");
+    if (dst.addr < end_of(from, steps) && from.addr < to.end) {
+        WrittenBlocks written;
+        for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
+            const uint32_t lanes = steps.lanes_in(repeat);
+            for (uint32_t lane = 0; lane < lanes; lane += from.per_block()) {
+                if (written.has((from.addr + from.offset(repeat, lane)) / block_bytes))
+                    fail_earlier_repeat(what, dst.addr, src.addr);
+            }
+            written.add_bytes(dst.addr + repeat * step * element, results * element);
+        }
+    }
     core.clocks.issue(ASC_V);
     touch(core, from, steps, false, what);
     touch(core, ASC_V, to, true, what);

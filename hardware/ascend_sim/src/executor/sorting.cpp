@@ -8,7 +8,7 @@
 namespace sim {
 
 namespace {
-constexpr uint32_t pair_bytes = 8, max_pairs = 4095, block_bytes = 32;
+constexpr uint32_t pair_bytes = 8, max_pairs = 4095;
 
 float score(uint32_t dtype, const uint8_t *pair) {
     return dtype == ASC_F32 ? *reinterpret_cast<const Row<float> *>(pair)
@@ -121,14 +121,26 @@ void Executor::transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpo
     if (steps.repeat == 0) return;
     const uint64_t last = steps.repeat - 1;
     core.clocks.issue(ASC_V);
-    uint32_t used = 0;
+    uint32_t used = 0, begins[2] = {UINT32_MAX, UINT32_MAX}, ends[2] = {};
     for (uint32_t side = 0; side < 2; ++side) {
         const uint64_t reach = (side ? steps.src_step : steps.dst_step) * last * block_bytes + block_bytes;
         for (uint32_t addr : side ? blocks.src : blocks.dst) {
             const asc_local tensor = {addr, UINT32_MAX, ASC_UB};
             const Bytes range = ub_bytes(tensor, reach, 32, what, side ? "source" : "destination");
             touch(core, ASC_V, range, !side, what);
+            begins[side] = std::min(begins[side], range.begin);
+            ends[side] = std::max(ends[side], range.end);
             used = std::max(used, range.end);
+        }
+    }
+    if (begins[0] < ends[1] && begins[1] < ends[0]) {
+        WrittenBlocks written;
+        for (uint64_t repeat = 0; repeat < steps.repeat; ++repeat) {
+            for (uint32_t addr : blocks.src) {
+                if (written.has(addr / block_bytes + repeat * steps.src_step))
+                    fail_earlier_repeat(what, blocks.dst[0], addr);
+            }
+            for (uint32_t addr : blocks.dst) written.add(addr / block_bytes + repeat * steps.dst_step);
         }
     }
     count(what);

@@ -24,18 +24,21 @@ void Executor::vector(uint32_t op, uint32_t dtype, uint32_t src_dtype, asc_local
     }
     const View to = view_of(dst, element, walk.dst_block, walk.dst_repeat, steps, spec.name, "destination");
     View a, b;
+    const bool adds_to_source = spec.accumulates && !spec.reads_dst;
+    if (spec.reads_dst) check_overlap(to, to, steps, spec.accumulates, spec.name);
     core.clocks.issue(ASC_V);
     Instr record = vector_instr(Family::Vector, op, dtype, steps);
     add_operand(record, to);
     if (spec.sources > 0) {
         a = view_of(src0, src_element, walk.src0_block, walk.src0_repeat, steps, spec.name, "source");
-        check_overlap(to, a, steps, spec.accumulates, spec.name);
+        check_overlap(to, a, steps, adds_to_source, spec.name);
         touch(core, a, steps, false, spec.name);
         add_operand(record, a);
     }
     if (spec.sources > 1) {
         b = view_of(src1, src_element, walk.src1_block, walk.src1_repeat, steps, spec.name, "second source");
-        check_overlap(to, b, steps, spec.accumulates, spec.name);
+        // One source is accumulated, not both.
+        check_overlap(to, b, steps, adds_to_source && to.addr != a.addr, spec.name);
         touch(core, b, steps, false, spec.name);
         add_operand(record, b);
     }
