@@ -83,7 +83,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return cores.unmarked, _unusable(elf) or _beyond_arrays(runtime, folder) or _count(folder, text, elf)
+        return cores.unmarked, _unusable(elf) or _beyond_arrays(runtime, folder) or _count(runtime, folder, text, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -116,9 +116,9 @@ def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
     return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
 
 
-def _count(folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
+def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
     """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
-    operations.count(folder / OBJECT, text, elf)
+    operations.count(folder / OBJECT, text, runtime.types, elf)
     dump = (folder / gimple.DUMP).read_text(errors="replace")
     (folder / gimple.DUMP).unlink()
     if unguarded := accesses.unguarded(dump):

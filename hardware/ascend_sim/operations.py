@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
@@ -180,18 +181,19 @@ class Operations:
         return Operations(self.branches, self.integer * lanes, self.float * lanes, self.divisions * lanes)
 
 
-def count(target: Path, source: str, kernel: ELFFile) -> None:
+def count(target: Path, source: str, headers: Mapping[str, Type], kernel: ELFFile) -> None:
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
 
     Args:
         target: The path of the object file; the dump lies beside it.
         source: The text that was compiled, which says what its own names of types mean.
+        headers: What the names of types mean in the headers.
         kernel: The object file.
 
     Raises:
         InfrastructureError: If the dump does not fit the object file.
     """
-    blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), source)
+    blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), source, headers)
     lines = [
         f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
         for where, each in _placed(kernel, blocks)
@@ -211,13 +213,15 @@ def beyond_arrays(target: Path, version: int) -> Iterator[int]:
             yield index
 
 
-def read_dump(dump: str, source: str) -> dict[str, list[Operations]]:
+def read_dump(
+    dump: str, source: str, headers: Mapping[str, Type] = MappingProxyType({})
+) -> dict[str, list[Operations]]:
     """Return the operations of each counted basic block of each function, in the order of the dump.
 
     Where the source or the dump names vector types of the host, every operation counts as many times as the widest of
     them has lanes. No kernel that passes the screen names one.
     """
-    names, pieces = Names.of(source), _FUNCTION.split(dump)
+    names, pieces = Names.of(source, headers), _FUNCTION.split(dump)
     counted = _Counted(pieces[1::3], pieces[3::3])
     functions = [_Function(name, text, names, counted) for name, text in zip(pieces[1::3], pieces[3::3], strict=True)]
     width = lanes(source, {meaning for function in functions for meaning in function.types})
@@ -379,7 +383,8 @@ class _Function:
         """Return whether a register gets a number that may be a part of another, from a place that was not computed."""
         pointer = _POINTER.match(place)
         is_element = pointer is not None and self._computed.get(pointer[1]) == "pointer_plus_expr"
-        narrow = any(each.kind is Kind.INTEGER and each.bits < self._narrowest for each in self._typed(into))
+        numbers = (each for each in self._typed(into) if each.kind in (Kind.INTEGER, Kind.UNKNOWN))
+        narrow = any(each.bits < self._narrowest for each in numbers)
         return narrow and not is_element
 
     def _is_called_by_pointer(self, name: str, arguments: Sequence[str]) -> bool:

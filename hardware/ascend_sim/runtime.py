@@ -18,13 +18,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import accesses, builds, frames, gimple, marshal, operations
+from kernel_gym.hardware.ascend_sim import accesses, builds, frames, gimple, marshal, operations, source_names
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -106,6 +106,8 @@ LIBRARIES = (
 #: The names that kernel code may find in the device's executable.
 EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
 
+#: The file of the names that the headers give to types.
+_TYPES = "types.list"
 #: The parts of the sandbox that are linked into the executable.
 _SANDBOX = ("seccomp", "landlock", "jail")
 
@@ -127,6 +129,11 @@ class SimulatorBuild:
     def prelude(self) -> Path:
         """The header that is precompiled; its precompiled form lies beside it."""
         return self.folder / "include" / "prelude.h"
+
+    @cached_property
+    def types(self) -> dict[str, source_names.Type]:
+        """What the names are that the headers give to types."""
+        return source_names.read(self.folder / _TYPES)
 
     def prelude_with(self, library: str) -> Path:
         """Return the header that is precompiled for kernels that include a library."""
@@ -157,7 +164,10 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    modules = (accesses.__file__, frames.__file__, gimple.__file__, marshal.__file__, operations.__file__)
+    modules = (
+        *(accesses.__file__, frames.__file__, gimple.__file__, marshal.__file__, operations.__file__),
+        source_names.__file__,
+    )
     return _digest(compiler, [*_sources(), *map(Path, modules)])
 
 
@@ -199,6 +209,7 @@ def _build(target: SimulatorBuild) -> None:
         marshal.generate(HERE / "include" / "abi.h", work)
         _build_executable(target.compiler, work)
         _precompile_preludes(target.compiler, work / "include" / "prelude.h")
+        _list_types(target.compiler, work)
         for leftover in (*work.glob("*.o"), *work.glob("*.inc"), *work.glob("executor_common.h*")):
             leftover.unlink()
         (work / builds.USED).touch()
@@ -288,6 +299,15 @@ def _precompile_preludes(compiler: str, prelude: Path) -> None:
 def _precompile(compiler: str, header: Path) -> None:
     flags = (*kernel_flags(compiler), "-I", str(header.parent), "-x", "c++-header")
     _call(compiler, *flags, str(header), "-o", f"{header}.gch")
+
+
+def _list_types(compiler: str, work: Path) -> None:
+    """Write what the names are that the headers, with all libraries, give to types."""
+    header, text = _with(work / "include" / "prelude.h", LIBRARIES[-1]), work / "headers.ii"
+    flags = (*kernel_flags(compiler), "-I", str(header.parent), "-w", "-x", "c++")
+    _call(compiler, *flags, "-E", "-P", str(header), "-o", str(text))
+    source_names.write(work / _TYPES, source_names.declared(text.read_text(encoding="utf-8")))
+    text.unlink()
 
 
 def _call(*command: str) -> None:

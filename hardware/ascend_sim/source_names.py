@@ -1,4 +1,8 @@
-"""Reads the names that a kernel's source declares, as far as the prices of plain code depend on them."""
+"""Reads the names that a kernel's source declares, as far as the prices of plain code depend on them.
+
+The compiler's dump has the type of a variable by the name of its declaration, without the scope. So a name means what
+all its declarations in the source and in the headers agree on, and is unknown otherwise.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import takewhile
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kernel_gym.hardware.host.launch_syntax import Token, tokens
@@ -21,8 +28,9 @@ _INTEGERS = {
     **dict.fromkeys(["size_t", "ptrdiff_t", "uintptr_t", "intptr_t"], 64),
     **{"wchar_t": 32, "char16_t": 16, "char32_t": 32, "byte": 8, "TEventID": 8},
 }
-_FLOATS = frozenset({"float", "double", "long double", "float32_t"})
-_QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|::")
+_FLOATS = frozenset({"float", "double", "long double"})
+_NAMED_FLOATS = frozenset({"float32_t"})
+_QUALIFIERS = re.compile(r"\b(?:const|volatile|static|register|typename|std::|AscendC::)\s*|^\s*::\s*")
 #: Types of which the device has no registers: vectors of the host as the compiler writes them, its names for them, some
 #: of which do not tell their lanes, and integers of 128 bits.
 _VECTOR = re.compile(
@@ -35,6 +43,10 @@ _BIT_FIELD = re.compile(r"<unnamed-(?:\w+:(\d+))?")
 POINTER_BITS = 64
 #: What stands before the type that an enumeration has; nothing stands behind it if that is not written.
 _ENUM = "enum "
+#: The text of a type that may be any.
+_ANY = "?"
+#: What may stand between the word `enum` and the name.
+_BEFORE_NAME = frozenset({"[", "alignas", "__attribute__", "__attribute"})
 #: What stands before the first word of a declaration.
 _BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
 #: Most words of an enumeration before its braces; the bits of others are not known.
@@ -69,9 +81,9 @@ class Names:
     union_members: frozenset[str]
 
     @classmethod
-    def of(cls, source: str) -> Names:
-        """Return the names in a source."""
-        return cls(aliases(source), bit_fields(source), union_members(source))
+    def of(cls, source: str, headers: Mapping[str, Type] = MappingProxyType({})) -> Names:
+        """Return the names in a source that includes headers whose names of types are known."""
+        return cls(aliases(source, headers), bit_fields(source), union_members(source))
 
 
 def unqualified(meaning: str) -> str:
@@ -90,32 +102,57 @@ def type_of(meaning: str, types: Mapping[str, Type]) -> Type:
         return Type(Kind.OBJECT)
     if plain in _FLOATS:
         return Type(Kind.FLOAT)
-    return types.get(plain.removeprefix("enum "), _integer(plain))
+    return types.get(plain.removeprefix("enum "), _number(plain))
 
 
-def _integer(plain: str) -> Type:
-    """Return an integer that is written as in the language or its headers; an unknown type if it is none."""
+def _number(plain: str) -> Type:
+    """Return a number that is written as in the language or its headers; an unknown type if it is none."""
+    if plain in _NAMED_FLOATS:
+        return Type(Kind.FLOAT)
     words = plain.split()
     if words and _INTEGER_WORDS.issuperset(words):
         return Type(Kind.INTEGER, next(bits for word, bits in _BITS.items() if word in words))
     return Type(Kind.INTEGER, _INTEGERS[plain]) if plain in _INTEGERS else Type(Kind.UNKNOWN)
 
 
-def aliases(source: str) -> dict[str, Type]:
-    """Return the names that a source gives to types, and what each is; unknown if declarations differ."""
-    meanings = _meanings(source)
-    known: dict[str, Type] = {}
+def aliases(source: str, headers: Mapping[str, Type] = MappingProxyType({})) -> dict[str, Type]:
+    """Return the names that a source gives to types, and what each is; unknown if declarations differ.
+
+    Args:
+        source: The text without its headers.
+        headers: What the names are that the headers give to types.
+    """
+    meanings = [*_meanings(source), *((name, _ANY) for name in sorted(_parameters(source)))]
+    known = {name: Type(Kind.UNKNOWN) for name, _ in meanings}
     for _ in range(min(len(meanings), _LONGEST_CHAIN)):
         resolved: dict[str, Type] = {}
         for name, meaning in meanings:
             found = type_of(meaning.removeprefix(_ENUM), known)
             if meaning.startswith(_ENUM):
                 found = Type(Kind.INTEGER, found.bits)
-            resolved[name] = _either(found, resolved.get(name, found))
+            resolved[name] = _either(found, resolved.get(name, headers.get(name, found)))
         if resolved == known:
             break
         known = resolved
     return known
+
+
+def declared(headers: str) -> dict[str, Type]:
+    """Return the names that the text of headers gives to types; parameters of templates have none elsewhere."""
+    names = {name for name, _ in _meanings(headers)}
+    return {name: each for name, each in aliases(headers).items() if name in names}
+
+
+def write(file: Path, types: Mapping[str, Type]) -> None:
+    """Write what names of types are, a line for each."""
+    lines = [f"{name} {each.kind.value} {each.bits}\n" for name, each in sorted(types.items())]
+    file.write_text("".join(lines), encoding="utf-8")
+
+
+def read(file: Path) -> dict[str, Type]:
+    """Return what `write` has written."""
+    lines = (line.split() for line in file.read_text(encoding="utf-8").splitlines())
+    return {name: Type(Kind(kind), int(bits)) for name, kind, bits in lines}
 
 
 def _either(one: Type, other: Type) -> Type:
@@ -210,7 +247,7 @@ def _meanings(source: str) -> list[tuple[str, str]]:
     meanings: list[tuple[str, str]] = []
     for index, word in enumerate(words):
         if word.text == "enum":
-            meanings += _enumeration(source, words[index + 1 : index + _LONGEST_ENUM])
+            meanings += _enumeration(source, words, index + 1)
         elif word.text == "using":
             meanings += _alias(source, _statement(words, index + 1))
         elif word.text == "typedef":
@@ -230,10 +267,28 @@ def _statement(words: Sequence[Token], begin: int) -> list[Token]:
     return list(words[begin:])
 
 
-def _enumeration(source: str, words: Sequence[Token]) -> list[tuple[str, str]]:
-    """Return the name of an enumeration, with its type behind the word `enum`: an int if it is scoped."""
-    is_scoped = bool(words) and words[0].text in ("class", "struct")
-    named = words[is_scoped:]
+def _parameters(source: str) -> set[str]:
+    """Return the names behind the word `class`: those of parameters of templates, which may be any type, and others."""
+    words = [word for word in tokens(source) if word.text != "."]  # of packs
+    return {
+        name.text
+        for before, word, name, behind in zip([None, *words], words, words[1:], words[2:], strict=False)
+        if word.text in ("class", "typename") and (before is None or before.text != "enum")
+        if name.kind == "word" and behind.text not in ("::", "<")
+    }
+
+
+def _enumeration(source: str, words: Sequence[Token], begin: int) -> list[tuple[str, str]]:
+    """Return the name of an enumeration, with its type behind the word `enum`: an int if it is scoped.
+
+    Where attributes stand before the name, the types of all words up to the braces are unknown.
+    """
+    is_scoped = begin < len(words) and words[begin].text in ("class", "struct")
+    named = words[begin + is_scoped : begin + _LONGEST_ENUM - 1]
+    if named and named[0].text in _BEFORE_NAME:
+        behind = takewhile(lambda index: words[index].text not in ("{", ";", "enum"), range(begin, len(words)))
+        names = {words[index].text for index in behind if words[index].kind == "word"}
+        return [(name, _ANY) for name in sorted(names - _INTEGER_WORDS)]
     if len(named) > 1 and named[1].text == ":":
         end = next((i for i, word in enumerate(named) if word.text in ("{", ";")), 2)
         return [(named[0].text, _ENUM + _plain_text(source, named[2:end]))]
@@ -243,7 +298,7 @@ def _enumeration(source: str, words: Sequence[Token]) -> list[tuple[str, str]]:
 def _alias(source: str, statement: Sequence[Token]) -> list[tuple[str, str]]:
     equals = next((i for i, word in enumerate(statement) if word.text == "="), 0)
     meaning = _plain_text(source, statement[equals + 1 :])
-    return [(statement[0].text, meaning or "?")] if equals else []
+    return [(statement[0].text, meaning or _ANY)] if equals else []
 
 
 def _typedefs(source: str, statement: Sequence[Token], first: bool) -> list[tuple[str, str]]:
@@ -253,7 +308,7 @@ def _typedefs(source: str, statement: Sequence[Token], first: bool) -> list[tupl
     if simple and statement[-1].kind == "word":
         return [(statement[-1].text, meaning)]
     names = {word.text for word in statement if word.kind == "word"}
-    return [(name, "?") for name in sorted(names - _INTEGER_WORDS)]
+    return [(name, _ANY) for name in sorted(names - _INTEGER_WORDS)]
 
 
 def _plain_text(source: str, words: Sequence[Token]) -> str:

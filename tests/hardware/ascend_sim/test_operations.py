@@ -267,6 +267,31 @@ def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) ->
     assert (counted.integer, counted.float) == (0, 1)
 
 
+def test_types_of_templates_and_headers_cost_what_they_are(device: AscendSim) -> None:
+    """The dump has their names, which the author may have given to other types, too."""
+    text = source(
+        "",
+        0,
+        prelude="""
+template <class uint32_t> struct Number { using Value = uint32_t; };
+template <class uint64_t> struct Narrow { using Byte = uint64_t; };
+struct Own { using type = uint32_t; using value_type = uint32_t; };
+__aicore__ Number<float>::Value of_parameter(Number<float>::Value a) { a += a; a *= a; return a; }
+__aicore__ float of_header(std::remove_reference<float &>::type a) { a += a; a *= a; return a; }
+__aicore__ float of_array(std::array<float, 4>::value_type a) { a += a; a *= a; return a; }
+__aicore__ uint64_t cut_by_parameter(uint64_t a) { Narrow<uint8_t>::Byte b = a; return b; }
+""",
+    )
+    build = built(device, text)
+    assert build.artifact is not None
+    dump = build.artifact.with_name(operations.DUMP).read_text()
+    blocks = operations.read_dump(dump, text, runtime.runtime().types)
+    floats = {name: sum(each.float for each in of) for name, of in blocks.items()}
+    integers = {name: sum(each.integer for each in of) for name, of in blocks.items()}
+    assert floats["_Z12of_parameterf"] == floats["_Z9of_headerf"] == floats["_Z8of_arrayf"] == 2
+    assert integers["_Z16cut_by_parameterm"] >= 1
+
+
 def test_a_variable_that_is_named_like_a_version_of_a_float_does_not_make_it_an_integer() -> None:
     dump = (
         ";; Function f (f, funcdef_no=1, decl_uid=1)\n\nvoid f ()\n{\n  int x_3;\n  float x;\n\n  <bb 2> :\n"
@@ -515,4 +540,4 @@ def test_code_without_a_price_is_an_error(
     assert build.artifact is not None
     (tmp_path / operations.DUMP).write_text(dump(build.artifact.with_name(operations.DUMP).read_text()))
     with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match=message):
-        operations.count(tmp_path / "kernel.so", "", ELFFile(file))
+        operations.count(tmp_path / "kernel.so", "", {}, ELFFile(file))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel_gym.hardware.ascend_sim.source_names import Kind, Names, Type, aliases, bit_fields, union_members
+from kernel_gym.hardware.ascend_sim.source_names import Kind, Names, Type, aliases, bit_fields, declared, union_members
 
 
 def test_names_of_types_have_the_meaning_that_the_source_gives_them() -> None:
@@ -59,6 +59,49 @@ def test_a_pointer_among_the_arguments_of_a_template_makes_no_pointer() -> None:
 )
 def test_a_name_of_an_integer_that_the_kernel_declares_itself_may_be_a_float(declaration: str) -> None:
     assert aliases(declaration)["byte"].kind in (Kind.FLOAT, Kind.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "template <class uint32_t> struct N { using A = uint32_t; };",
+        "template <typename uint32_t, int n> struct N { using A = uint32_t; };",
+        "template <int n, class uint32_t = float> struct N { using A = uint32_t; };",
+        "template <class ... uint32_t> struct N { using A = First<uint32_t...>; };",
+        "template <template <class> class uint32_t> struct N { using A = uint32_t<float>; };",
+        "auto f = []<class uint32_t>(uint32_t x) { using A = uint32_t; return A(x); };",
+        "namespace n { using T = uint32_t; } template <class T> struct N { typedef T A; };",
+        "template <class uint32_t> struct N { using A = uint32_t; }; struct Own { using A = uint64_t; };",
+        "struct N { using type = float; }; using Ntype = uint32_t; using A = N::type;",
+        "struct N { using float32_t = int *; }; template <class float32_t> struct M { using A = float32_t; };",
+        "using A = uint32_t; enum [[maybe_unused]] A : uint8_t { X };",
+        "".join(f"using A{i or ''} = A{i + 1}; " for i in range(63)) + "using A63 = uint32_t; using uint32_t = float;",
+    ],
+)
+def test_a_name_that_may_be_a_parameter_of_a_template_or_another_name_is_unknown(text: str) -> None:
+    assert aliases(text)["A"] == Type(Kind.UNKNOWN)
+
+
+HEADERS = """
+template <class T> struct remove { using type = T; }; typedef unsigned long size_type;
+struct Row { using value_type = float; }; enum class Mode { X }; template <class Index> struct Other {};
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("struct Own { using type = uint32_t; };", {"type": Type(Kind.UNKNOWN)}),
+        ("struct Own { using value_type = uint32_t; };", {"value_type": Type(Kind.UNKNOWN)}),
+        ("using type = int; using A = type;", {"type": Type(Kind.UNKNOWN), "A": Type(Kind.UNKNOWN)}),
+        ("using size_type = uint64_t;", {"size_type": Type(Kind.INTEGER, 64)}),
+        ("using size_type = uint8_t;", {"size_type": Type(Kind.INTEGER)}),
+        ("enum class Mode { Y };", {"Mode": Type(Kind.INTEGER, 32)}),
+        ("using Index = int;", {"Index": Type(Kind.INTEGER, 32)}),
+    ],
+)
+def test_a_name_that_the_headers_have_too_is_known_if_both_mean_the_same(text: str, expected: dict[str, Type]) -> None:
+    assert aliases(text, declared(HEADERS)) == expected
 
 
 @pytest.mark.parametrize(
