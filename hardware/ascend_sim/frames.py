@@ -30,15 +30,21 @@ FLAGS = (*gimple.FLAGS, f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
 
 #: The number of a variable. A register that holds the value of a variable `D` is `D.0_1`.
 _NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
-#: In the name of an operand: it is a part of a variable.
-_PART = re.compile(r"D\.\d+\.")
-#: An operand in memory: the register that it is relative to, the distance, and the variable, but not what a pointer
-#: points to. In the notes of an instruction the register may be one that does not exist.
+#: An operand in memory: its address, the variable or what a pointer points to, and the bytes. The word before it says
+#: that it is stored, or that it is an argument of a call.
 _OPERAND = re.compile(
-    r"\(mem\S* (?:\(plus:DI )?\(reg\S* \d+ (?P<base>\w+)[^()]*\)"
-    r"(?:\s+\((?:const_int (?P<distance>-?\d+)|(?P<far>\w+))[^()]*\)\))? "
-    r"\[\d+ (?P<name>[^\s()\[\]*&>]*?)D\.(?P<number>\d+)\+-?\d+ S(?P<size>\d+) A\d+\]"
+    r"(?P<stored>\((?:set|set/f|use|clobber) )?\(mem\S* (?P<address>(?:(?!\(mem)[^\x00])*?) "
+    r"\[\d+ (?P<what>[^\n]*?)(?:\+-?\d+)?(?: S(?P<size>\d+))? A\d+(?: AS\d+)?\]"
 )
+#: The register that an address is relative to, and the distance. In the notes of an instruction the register may be one
+#: that does not exist.
+_ADDRESS = re.compile(
+    r"(?:\(plus:DI )?\(reg\S* \d+ (?P<base>\w+)[^()]*\)(?:\s+\(const_int (?P<distance>-?\d+)[^()]*\)\))?"
+)
+_REGISTER = re.compile(r"\(reg\S* \d+ (\w+)")
+#: A variable or a part of one, and what else an operand with an address can be.
+_WHOLE = re.compile(r"(?P<name>[^\s()\[\]*&>]*?)D\.\d+")
+_NO_VARIABLE = re.compile(r"<retval>|\*|->|MEM\b")
 #: A register that is changed, and what it becomes: a register, a constant, or the sum of a register and one of these;
 #: or a constant in some of its bits, from a first one on.
 _CHANGED = re.compile(
@@ -52,7 +58,7 @@ _CHANGED = re.compile(
 _NEVER_POINTED_TO = frozenset({"%sfp", ".result_ptr"})
 _FRAME_POINTERS = frozenset({"bp", "x29"})
 _NO_REGISTERS = frozenset({"frame", "argp", "sfp", "ap"})
-_PROLOGUE_END = "NOTE_INSN_PROLOGUE_END"
+_PROLOGUE_END, _EPILOGUE = "NOTE_INSN_PROLOGUE_END", "NOTE_INSN_EPILOGUE_BEG"
 _STACK_POINTER = r"\(reg/f:DI \d+ sp\)"
 _TO_FRAME = re.compile(rf"\(set \(reg/f:DI \d+ (?:bp|x29)\)\s+(?:\(plus:DI )?{_STACK_POINTER}(?:\s+\(const_int (\d+))?")
 #: Changes of the stack pointer: by a constant, at once or page by page in a loop; to a multiple of a constant, 256 or
@@ -118,30 +124,31 @@ def _words(text: str, in_memory: set[str]) -> list[Word] | None:
     if _CALLERS_STACK.search(prologue):
         return None
     words = set()
-    for operand, place in _operands(text, prologue, in_memory):
-        if place is None or operand["far"]:
+    for word in _trusted(text, prologue, in_memory):
+        if word is None or not -_FARTHEST <= word.begin < word.end < _FARTHEST:
             return None
-        begin, size = place.begin + int(operand["distance"] or 0), int(operand["size"])
-        if not -_FARTHEST <= begin < _FARTHEST - size:
-            return None
-        words.add(Word(place.alignment, begin, begin + size))
+        words.add(word)
     return _joined(words)
 
 
-def _operands(text: str, prologue: str, in_memory: set[str]) -> Iterator[tuple[re.Match[str], Word | None]]:
-    """Yield the operands that are no variables with an address, and the places that their registers point to.
+def _trusted(text: str, prologue: str, in_memory: set[str]) -> Iterator[Word | None]:
+    """Yield the operands in the frame that are no variables with an address; None where a place is unknown.
 
     An aarch64 instruction reaches 32 KB. For places farther away a register is computed just before they are used, from
     16 MB on with a distance in a register, of which an instruction sets 16 bits.
     """
     values: dict[str, Word | int] = {}
+    in_body = False
     for instruction in text.split("\n("):
         for operand in _OPERAND.finditer(instruction):
-            name = operand["name"]
-            is_variable = operand["number"] in in_memory and name not in _NEVER_POINTED_TO
-            if not (is_variable or operand["base"] in _NO_REGISTERS or _PART.search(name)):
-                place = _place(prologue, operand["base"]) or values.get(operand["base"])
-                yield operand, place if isinstance(place, Word) else None
+            registers = _REGISTER.findall(operand["address"])
+            places = [_place(prologue, register) or values.get(register) for register in registers]
+            if not registers or _NO_REGISTERS & {*registers} or _is_variable(operand["what"], in_memory):
+                continue
+            if operand["what"] or (in_body and not operand["stored"] and _in_frame(registers, places)):
+                yield _word(operand, places)
+        if _PROLOGUE_END in instruction or _EPILOGUE in instruction or instruction.startswith("barrier"):
+            in_body = _EPILOGUE not in instruction
         if _PROLOGUE_END in instruction or instruction.startswith(("code_label", "call_insn", "jump_insn")):
             values.clear()
         for changed in _CHANGED.finditer(instruction):
@@ -149,6 +156,33 @@ def _operands(text: str, prologue: str, in_memory: set[str]) -> Iterator[tuple[r
             values.pop(target, None)
             if value is not None:
                 values[target] = value
+
+
+def _is_variable(what: str, in_memory: set[str]) -> bool:
+    """Return whether an operand is a variable with an address, a part of one, or what a pointer points to.
+
+    What has no name is none: an argument that the caller has left on the stack, such as the hidden address of a large
+    object. The function trusts it if it reads it. What it only stores there are the arguments of the functions that it
+    calls, whose variables these become, and copies of objects whose addresses it hands on.
+    """
+    whole = _WHOLE.fullmatch(what)
+    if whole and whole["name"] in _NEVER_POINTED_TO:
+        return False
+    is_named = any(number in in_memory for number in _NUMBER.findall(what))
+    return is_named or (whole is None and bool(_NO_VARIABLE.search(what)))
+
+
+def _in_frame(registers: Iterable[str], places: Iterable[Word | int | None]) -> bool:
+    return not {"sp", *_FRAME_POINTERS}.isdisjoint(registers) or any(isinstance(place, Word) for place in places)
+
+
+def _word(operand: re.Match[str], places: list[Word | int | None]) -> Word | None:
+    """Return the bytes of an operand; None if its address or its size is unknown."""
+    address = _ADDRESS.fullmatch(operand["address"])
+    if address is None or not isinstance(places[0], Word) or operand["size"] is None:
+        return None
+    begin = places[0].begin + int(address["distance"] or 0)
+    return places[0]._replace(begin=begin, end=begin + int(operand["size"]))
 
 
 def _place(prologue: str, register: str) -> Word | None:

@@ -92,6 +92,25 @@ RETURNING = {
             return large.words[0];
         }
         __aicore__ inline uint64_t Sum() { return Last(Large{}, 7, 2, 3, 4, 5, 6, 7, 8, 3); }""",
+    "large parameters on the stack that are changed": """
+        struct Pair { uint64_t words[2]; };
+        __aicore__ inline void Add(Large *to, uint64_t n) { to->words[n] += n; }
+        __aicore__ inline uint64_t Last(
+            int a, int, int, int, int, int, int, int, Large large, Pair pair, Large other, const Large &same, int b
+        ) {
+            Add(&large, 3);
+            Large *place = &other;
+            place->words[a] = large.words[3] + b;
+            uint64_t *second = &pair.words[1];
+            *second += same.words[0];
+            std::swap(large, other);
+            return large.words[a] + *second;
+        }
+        __aicore__ inline uint64_t Sum() {
+            Large large{{1}};
+            const uint64_t sum = Last(2, 2, 3, 4, 5, 6, 7, 8, large, {{0, 1}}, Large{}, large, 5);
+            return large.words[0] == 1 && large.words[3] == 0 ? sum : 0;
+        }""",
     "an alignment of its own": """
         struct alignas(64) Line { uint64_t words[8]; };
         __aicore__ inline Line Make(uint64_t *sum, uint64_t n) {
@@ -193,6 +212,14 @@ TRUSTED = {
             return 1;
         }
         __aicore__ inline uint64_t Change(uint64_t *place) { return Last(1, 2, 3, 4, 5, 6, 7, 8, place); }""",
+    "the address of an object on the stack": """
+        __aicore__ inline uint64_t Last(uint64_t *place, int, int, int, int, int, int, int, Large large) {
+            uint64_t here = 0, *p = &here;
+            for (int i = 0; i < 6; ++i) p[i] = (uint64_t)place;
+            large = Large{};
+            return 1;
+        }
+        __aicore__ inline uint64_t Change(uint64_t *place) { return Last(place, 2, 3, 4, 5, 6, 7, 8, Large{}); }""",
     "in a frame of another alignment": """
         __aicore__ inline uint64_t Change(uint64_t *place) {
             alignas(128) uint64_t here = 0;
@@ -272,6 +299,24 @@ INSTRUCTIONS = """
                 (const_int 40 [0x28])) [18 hereD.11+0 S8 A64])
         (const_int 0 [0])) "kernel.cpp":3 80 {{*movdi}}
      (nil))
+"""
+#: An argument without a name is read; one is stored, and handed to a function.
+NAMELESS = """(insn 30 3 31 2 (set (reg:DI 1 x1 [106])
+        (mem:DI (plus:DI (reg/f:DI 31 {base})
+                (const_int {distance} [0xd0])) [0  S8 A128])) "kernel.cpp":3 53 {{*movdi}} (nil))
+(insn 31 30 32 2 (set (mem:DI (plus:DI (reg/f:DI 31 sp)
+                (const_int 8 [0x8])) [0  S8 A64])
+        (reg:DI 0 x0)) "kernel.cpp":3 53 {{*movdi}} (nil))
+(call_insn 32 31 33 2 (call (mem:DI (symbol_ref:DI ("_Z3Setv")) [0 SetD.12 S8 A8])
+        (const_int 0 [0])) "kernel.cpp":3 46 {{*call_insn}} (nil)
+    (expr_list:DI (use (mem/f:DI (plus:DI (reg/f:DI 31 sp)
+                    (const_int 8 [0x8])) [0  S8 A64]))
+        (nil)))
+(note 33 32 34 2 NOTE_INSN_EPILOGUE_BEG)
+(insn/f 34 33 35 2 (set (reg:DI 29 x29)
+        (mem:DI (plus:DI (reg/f:DI 31 sp)
+                (const_int 16 [0x10])) [7  S8 A8])) "kernel.cpp":3 53 {{*movdi}} (nil))
+(barrier 35 34 36)
 """
 LOWERED = """(insn/f 21 20 22 2 (set (reg/f:DI 31 sp)
         (plus:DI (reg/f:DI 31 sp)
@@ -402,6 +447,34 @@ def test_words_are_found_relative_to_the_record_of_their_frame(
     ((function, words),) = frames.read(GIMPLE, text)
     assert function == "_Z6ChangePm"
     assert words == (None if place is None else [frames.Word(1, place, place + 8)])
+
+
+@pytest.mark.parametrize(
+    ("base", "distance", "place"),
+    [("x29", 208, 208), ("bp", 48, 48), ("sp", 208, 176), ("x1", 208, None)],
+)
+def test_arguments_without_a_name_are_trusted_where_they_are_read(base: str, distance: int, place: int | None) -> None:
+    """As g++ writes the hidden address of a large object that is the ninth argument."""
+    text = INSTRUCTIONS.format(
+        fp="x29", base="x29", record=AT_THE_RECORD, prologue=LOWERED, distance=24, name="followedD.10"
+    ) + NAMELESS.format(base=base, distance=distance)
+    ((_, words),) = frames.read(GIMPLE, text)
+    assert words == [frames.Word(1, 24, 32)] + ([] if place is None else [frames.Word(1, place, place + 8)])
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        "(mem:DI (plus:DI (reg/f:DI 31 sp)\n                (reg:DI 3 x3)) [0  S8 A128])",
+        "(mem:DI (plus:DI (reg:DI 3 x3)\n                (reg/f:DI 31 sp)) [0  S8 A128])",
+        "(mem:DI (plus:DI (plus:DI (reg:DI 3 x3)\n            (reg/f:DI 31 sp))\n (const_int 8 [0x8])) [0  S8 A8])",
+        "(mem:BLK (reg/f:DI 31 sp) [0  A128])",
+    ],
+)
+def test_a_word_without_a_name_at_an_unknown_place_does_not_compile(unknown: str) -> None:
+    text = INSTRUCTIONS.format(fp="x29", base="x29", record=AT_THE_RECORD, prologue="", distance=24, name="hereD.11")
+    ((_, words),) = frames.read(GIMPLE, f"{text}(insn 30 3 31 2 (set (reg:DI 1 x1 [106])\n        {unknown})\n")
+    assert words is None
 
 
 @pytest.mark.parametrize(
