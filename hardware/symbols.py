@@ -1,4 +1,4 @@
-"""Read the symbol table of a built kernel."""
+"""Read the symbol table and the relocations of a built kernel."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Section, SymbolTableSection
 
 #: Elf64_Sym; both supported machines are little-endian.
 _ENTRY = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 )
+#: Elf64_Rela.
+RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 NOTYPE, OBJECT, FUNCTION, THREAD_LOCAL, RESOLVED = 0, 1, 2, 6, 10
 
 
@@ -27,6 +29,16 @@ class Symbol:
     size: int = 0
 
 
+@dataclass(frozen=True)
+class Relocation:
+    """A place that names a symbol: its address, the number of the symbol in its table, its kind and its addend."""
+
+    offset: int
+    symbol: int
+    kind: int
+    addend: int
+
+
 def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
     """Yield the symbols of a table; none if there is no such table."""
     section = elf.get_section_by_name(table)
@@ -39,3 +51,9 @@ def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
         begin = entry[0]
         name = names[begin : names.index(b"\0", begin)].decode(errors="replace")
         yield Symbol(name, entry[1] & 0xF, entry[3] == 0, entry[4], entry[5])
+
+
+def relocations(section: Section) -> Iterator[Relocation]:
+    """Yield the relocations of a section of them."""
+    for offset, info, addend in np.frombuffer(section.data(), RELOCATION).tolist():
+        yield Relocation(offset, info >> 32, info & 0xFFFFFFFF, addend)

@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import accesses, frames, gimple, operations
+from kernel_gym.hardware.ascend_sim import accesses, calls, frames, gimple, operations
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -33,6 +33,10 @@ _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagno
 _WHOLE_OBJECTS = (
     "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
 )
+_OWN_TYPE = (
+    "call it by its name, use its address for nothing else, and pass it objects in variables that are declared with "
+    "the names of its parameters' types, or take them by reference"
+)
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
@@ -44,6 +48,9 @@ _LONG_DOUBLE = re.compile(r"__\w+tf[23]?|__fix\w*tf\w+")
 _WIDE_INTEGERS = frozenset({"__int128", "__int128__", "__int128_t", "__uint128_t"})
 #: Warnings about arrays of which no index is known to be beyond the end.
 _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
+#: The warning about a method that becomes a pointer to a function.
+_CAST_METHOD = re.compile(r"warning: converting from .*::\*.* to ")
+_NO_CAST_METHOD = "a method is cast to a pointer to a function: call it by its name"
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
 _NO_WIDE_INTEGERS = "integers of 128 bits do not exist in device code: use two of 64 bits"
@@ -95,6 +102,8 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
         return diagnostics(output) or (Diagnostic(why),)
     if len(output.encode()) >= MOST_OUTPUT:
         return (Diagnostic(_TOO_MANY_WARNINGS),)
+    if _CAST_METHOD.search(output):
+        return (Diagnostic(_NO_CAST_METHOD),)
     return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
 
 
@@ -123,6 +132,8 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tu
     (folder / gimple.DUMP).unlink()
     if unguarded := accesses.unguarded(dump):
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
+    if mistyped := calls.mistyped(dump):
+        return (Diagnostic(f"{mistyped} calls a function that may have parameters of other types: {_OWN_TYPE}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):
         return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
     return ()

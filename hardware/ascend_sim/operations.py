@@ -33,8 +33,7 @@ SUFFIX = ".operations"
 FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}", "-Wl,--emit-relocs")
 
 _COUNTER = "__sanitizer_cov_trace_pc"
-#: Elf64_Rela. On both supported machines a call ends four bytes after the place that its relocation names.
-_RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
+#: On both supported machines a call ends four bytes after the place that its relocation names.
 _CALL_BYTES = 4
 
 #: Statements that move or name a value. Some cost an operation nevertheless: those that cut a number, access a
@@ -573,5 +572,5 @@ def _calls(elf: ELFFile, counters: list[int]) -> np.ndarray:
     text = elf.get_section_by_name(".rela.text")
     if text is None:
         return np.empty(0, np.int64)
-    relocations = np.frombuffer(text.data(), _RELOCATION)
+    relocations = np.frombuffer(text.data(), symbols.RELOCATION)
     return np.sort(relocations["offset"][np.isin(relocations["info"] >> 32, counters)].astype(np.int64))

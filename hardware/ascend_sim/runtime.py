@@ -24,7 +24,7 @@ from pathlib import Path
 from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import accesses, builds, frames, gimple, marshal, operations, source_names
+from kernel_gym.hardware.ascend_sim import accesses, builds, calls, frames, gimple, marshal, operations, source_names
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -165,7 +165,7 @@ def _sources() -> list[Path]:
 
 def _key(compiler: str) -> str:
     modules = (
-        *(accesses.__file__, frames.__file__, gimple.__file__, marshal.__file__, operations.__file__),
+        *(accesses.__file__, calls.__file__, frames.__file__, gimple.__file__, marshal.__file__, operations.__file__),
         source_names.__file__,
     )
     return _digest(compiler, [*_sources(), *map(Path, modules)])

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
 from kernel_gym.hardware import symbols
@@ -24,13 +25,23 @@ from kernel_gym.verifier.rules import Finding, RuleBook
 _BOOK = rules.load("binary")
 #: The rule book of each language.
 BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
-_WRITE, _ALLOC, _TLS = 0x1, 0x2, 0x400
+_WRITE, _ALLOC, _CODE, _TLS = 0x1, 0x2, 0x4, 0x400
 #: Address at which a kernel's code must end: the simulator records basic blocks only below it.
 MOST_CODE = 4 << 20
 #: Prefix of the symbols that an x86-64 compiler emits for calls through pointers.
 _THUNK = "__x86_indirect_thunk"
 #: Calls through pointers on aarch64: br and blr of a register.
 _BRANCH_MASK, _BRANCHES = 0xFFFFFC1F, (0xD61F0000, 0xD63F0000)
+#: Relocations of instructions that call or jump, and those by which the loader fills in the functions that are called.
+#: On x86-64 the instruction has to be looked at: those of a call may be of any other instruction, too.
+_JUMPS = {"EM_AARCH64": (279, 280, 282, 283), "EM_X86_64": ()}
+_SLOTS = {"EM_AARCH64": (1026,), "EM_X86_64": (7,)}
+_X86_RELATIVE, _X86_CALL, _X86_BRANCH = (2, 4), (0xE8, 0xE9), range(0x80, 0x90)
+#: What may have the addresses of functions: the functions of the headers that launch a kernel, and tables of virtual
+#: functions. No author may write such names.
+_WITH_ADDRESSES = ("_ZNK3asc8LauncherI", "_ZZNK3asc8LauncherI", "_ZN3asc8launcherI", "_ZTV", "_ZTC")
+#: Sections for debuggers and unwinders, which name all functions.
+_UNWINDING = (".eh_frame", ".gcc_except_table")
 #: Sections and entries of the dynamic table for code that runs while a binary is loaded or unloaded. The compiler puts
 #: none of its own there, because kernels are linked without its start files.
 _CONSTRUCTORS = (".init", ".fini", ".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
@@ -75,6 +86,8 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
         elif isinstance(section, SymbolTableSection):
             yield from _symbols(elf, section.name, book)
         yield from _section(section, _is_protected(section, protected))
+    if book is _BOOK:
+        yield from _addresses_of_functions(elf)
 
 
 def _segments(elf: ELFFile) -> Iterator[Finding]:
@@ -133,6 +146,41 @@ def _is_maths(name: str, book: RuleBook) -> bool:
 
 def _is_mistake(name: str, book: RuleBook) -> bool:
     return _is_maths(name, book) or (name.startswith(_THUNK) and book is _BOOK)
+
+
+def _addresses_of_functions(elf: ELFFile) -> Iterator[Finding]:
+    """Find functions whose address is used for anything but a call: they may be called as ones of another type."""
+    machine, sections = str(elf.header.e_machine), list(elf.iter_sections())
+    code = [section.header for section in sections if section.header.sh_flags & _CODE]
+    may_have = [each for each in symbols.of(elf, ".symtab") if each.name.startswith(_WITH_ADDRESSES)]
+    for section in sections:
+        if not isinstance(section, RelocationSection):
+            continue
+        place = sections[section.header.sh_info] if section.header.sh_info else section  # the loader's have no place
+        if not place.header.sh_flags & _ALLOC or place.name.startswith(_UNWINDING):
+            continue
+        table = list(symbols.of(elf, sections[section.header.sh_link].name))
+        for each in symbols.relocations(section):
+            symbol = table[each.symbol] if each.symbol < len(table) else symbols.Symbol("", 0, False)
+            address = symbol.value if each.symbol else each.addend
+            is_function = any(one.sh_addr <= address < one.sh_addr + one.sh_size for one in code)
+            is_outside = (
+                symbol.undefined and symbol.name not in ("", "_GLOBAL_OFFSET_TABLE_") and place.header.sh_flags & _CODE
+            )
+            if (is_function or is_outside or symbol.kind == symbols.FUNCTION) and not (
+                each.kind in _SLOTS.get(machine, ())
+                or each.kind in _JUMPS.get(machine, ())
+                or (machine == "EM_X86_64" and each.kind in _X86_RELATIVE and _is_x86_call(place, each.offset))
+                or any(one.value <= each.offset < one.value + one.size for one in may_have)
+            ):
+                yield _BOOK.finding("function-address", None, symbol.name or hex(address))
+
+
+def _is_x86_call(section: Section, address: int) -> bool:
+    """Return whether the distance at an address is that of a call or a jump."""
+    place = address - section.header.sh_addr
+    before, last = section.data()[place - 2 : place]
+    return last in _X86_CALL or (before == 0x0F and last in _X86_BRANCH)
 
 
 def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:

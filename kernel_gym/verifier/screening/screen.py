@@ -257,14 +257,20 @@ def _operators(book: RuleBook, source: Source) -> Iterator[Finding]:
 def _called_casts(book: RuleBook, source: Source) -> Iterator[Finding]:
     """Find calls of the result of a cast, by which a function may be called as one of another type.
 
-    What is called ends with a parenthesis then: `((F &)f)(x)`, `F(f)(x)`, `reinterpret_cast<F &>(f)(x)`.
+    What is called ends with a bracket then: `((F &)f)(x)`, `F(f)(x)`, `F{f}(x)`, `reinterpret_cast<F &>(f)(x)`.
     """
     if "function-cast" not in book.rules:
         return
     tokens, aliases = source.expanded, _aliases(source.expanded)
     texts = ["", *(token.text for token in tokens)]  # from here on a place is that of the token before
     opened = list(accumulate(here == "(" and before != "decltype" for before, here in pairwise(texts)))
-    for begin, end in closing_brackets(tokens).items():
+    closings = closing_brackets(tokens)
+    of_decltype = {end for begin, end in closings.items() if texts[begin] == "decltype"}
+    for begin, end in closings.items():
+        if tokens[begin].text == "{" and end > begin + 1 and texts[end + 2 : end + 3] == ["("]:
+            is_type = texts[begin] in aliases or texts[begin] in (">", ">>") or begin - 1 in of_decltype
+            if is_type and texts[begin - 1] not in ("class", "struct", "union", "enum", "namespace"):
+                yield book.finding("function-cast", tokens[begin].line, texts[begin])
         if tokens[begin].text != "(" or texts[end + 2 : end + 3] != ["("] or texts[begin] in _BEFORE_PARENTHESES:
             continue
         is_name = texts[begin].isidentifier() and texts[begin] not in _BEFORE_EXPRESSIONS

@@ -102,10 +102,8 @@ def test_libraries_and_writable_code(tmp_path):
 
 
 def test_tables_of_the_loader_are_read_only(tmp_path):
-    assert (
-        rule_of(build(tmp_path, HONEST + "void f(); void (*const calls[])() = {f}; void f() { (void)calls[0]; }"))
-        is None
-    )
+    places = "const int *const places[] = {table}; const int *f() { return places[0]; }"
+    assert rule_of(build(tmp_path, HONEST + places)) is None
     assert rule_of(build(tmp_path, HONEST, "-Wl,-z,norelro")) == "mutable-data"
 
 
@@ -147,3 +145,26 @@ def test_an_unchecked_copy_is_refused(tmp_path):
     text = HONEST.replace("Big copy = *a;", "Big copy; memmove(&copy, a, sizeof copy);").replace("memcpy", "memmove")
     assert rule_of(build(tmp_path, text)) == "undefined-symbol"
     assert rule_of(build(tmp_path, text, "-Wl,--wrap=memmove")) is None
+
+
+TAKES = """
+void take(long) {}
+struct Virtual { virtual void f() {} };
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        ("long f() { return (long)&take; }", "function-address"),
+        ("void f() { void (*const q)(long) = (void (*)(long))(long)&take; q(3); }", "function-address"),
+        ("void (*const kept)(long) = take; const void *f() { return &kept; }", "function-address"),
+        ("long f() { return (long)&asc_call; }", "function-address"),
+        ("void f() { take(3); Virtual v; v.f(); }", None),
+        ("namespace asc { template <int n> struct Launcher { long f() const { return (long)&take; } }; }"
+         " long f() { return asc::Launcher<1>().f(); }", None),
+    ],
+)  # fmt: skip
+def test_the_address_of_a_function_is_for_calls_only(tmp_path, code, rule):
+    flags = ("-Wl,--emit-relocs", "-fvisibility=hidden", "-fno-rtti")
+    assert rule_of(build(tmp_path, f"{HONEST}{TAKES}{code}", *flags)) == rule

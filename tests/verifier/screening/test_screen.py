@@ -126,6 +126,7 @@ HONEST_STATEMENTS = [
     "Local local; (void)sizeof(local);",
     "uint32_t y = (uint32_t)(n) + (decltype(n))((n) * (n)); if (y) (void)twice(y); else (void)(twice(n));",
     "struct Twice { int operator()(int a) const { return a + a; } }; n = Twice()(n) + Twice{}(n) + (twice)(n);",
+    "using Op = Twice; n = Op{}(n); { n = 1; } (void)n; n = [](int a) { return a + 1; }(n); if (n) { n = 2; } (void)n;",
     "int (five)(5); int (six) = five; auto make = [](int v) { return [v] { return v; }; }; make(six)(); int(five);",
 ]
 
@@ -309,6 +310,9 @@ CHEATING_STATEMENTS = [
     ("typedef void (*Pointer)(long); Pointer(Take)(3);", "function-cast"),
     ("auto x = decltype(p)(Take)(3);", "function-cast"),
     ("Call(typename Box<int>::Pointer<3>(Take)(3));", "function-cast"),
+    ("using Pointer = void (*)(long); Pointer{Take}(3);", "function-cast"),
+    ("auto x = decltype(p){Take}(3);", "function-cast"),
+    ("auto x = typename Box<int>::Pointer<3>{Take}(3);", "function-cast"),
     ("asc_copy(0, 0, 0);", "reserved-name"),
     ("const char *when = __TIME__;", "reserved-name"),
 ]

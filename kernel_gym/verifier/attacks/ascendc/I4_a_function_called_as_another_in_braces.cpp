@@ -1,0 +1,22 @@
+// task: level1/relu
+// cause: I4
+// expect: screen
+// about: a pointer to a function is made with braces and called at once
+// at: outside
+struct Wide {
+    uint64_t words[12];
+};
+__aicore__ inline Wide Read(Wide value)
+{
+    Wide copy = value;
+    return copy;
+}
+using Reads = Wide(uint64_t);
+using Pointer = Reads *;
+__aicore__ inline uint64_t At(uint64_t place)
+{
+    return Pointer{reinterpret_cast<Pointer>(reinterpret_cast<uint64_t>(&Read))}(place).words[0];
+}
+// at: core
+    uint64_t other = 1;
+    if (At(reinterpret_cast<uint64_t>(&other)) != 1) return;

@@ -1,0 +1,76 @@
+"""A function is called as what it is: a kernel that calls one as another type does not compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel_gym.hardware.ascend_sim.device import AscendSim
+from kernel_gym.kernel import Kernel
+from tests.hardware.ascend_sim.test_guard import source
+
+TYPES = """
+struct Wide { uint64_t words[12]; };
+struct Word { uint64_t value; };
+__aicore__ inline Wide Read(Wide v) { Wide copy = v; return copy; }
+__aicore__ inline Wide Make(uint64_t n) { Wide made = {{n}}; return made; }
+__aicore__ inline uint64_t Value(Word w) { return w.value; }
+__aicore__ inline void Nothing(uint64_t) {}
+struct Class { uint64_t n; __aicore__ inline uint64_t Get(Wide v) { return v.words[0] + n; } };
+template <class R, class... P> using Pointer = R (*)(P...);
+"""
+
+
+def by_a_member(kind: str, function: str, call: str) -> str:
+    cast = f"reinterpret_cast<{kind}>(reinterpret_cast<uint64_t>(&{function}))"
+    return f"struct Box {{ static inline const {kind} q = {cast}; }}; __aicore__ void Go(uint64_t n) {{ {call}; }}"
+
+
+MISTYPED = {
+    "a number for an object": by_a_member("Pointer<Wide, uint64_t>", "Read", "Wide w = Box::q(n)"),
+    "a small object for a large one": by_a_member("Pointer<Wide, Word>", "Read", "Word s{n}; Wide w = Box::q(s)"),
+    "a result that is not there": by_a_member("Pointer<uint64_t, uint64_t>", "Nothing", "n = Box::q(n)"),
+    "a number for a returned object": by_a_member("Pointer<uint64_t, uint64_t>", "Make", "n = Box::q(n)"),
+    "a returned object without a place": by_a_member("Pointer<void, uint64_t>", "Make", "Box::q(n)"),
+    "more arguments": by_a_member("Pointer<void, uint64_t, uint64_t>", "Nothing", "Box::q(n, n)"),
+    "a variable template": """
+        template <class T> struct Of { static const T q; };
+        template <class T> const T Of<T>::q = reinterpret_cast<T>(reinterpret_cast<uint64_t>(&Read));
+        __aicore__ void Go(uint64_t n) { Wide w = Of<Pointer<Wide, uint64_t>>::q(n); }""",
+    "a method": """
+        __aicore__ void Go(uint64_t n) {
+            Class object{n};
+            (void)reinterpret_cast<uint64_t>((Pointer<uint64_t, Class *, Wide>)(&Class::Get));
+        }""",
+}
+RIGHT = """
+__aicore__ void Go(uint64_t n) {
+    Wide wide = Make(n), other = Read(wide);
+    Make(n);
+    Nothing(Value({n}) + Value(Word{n}));
+    Class object{n};
+    const auto twice = [&](Wide v) { return Read(v); };
+    Wide *pointer = &other;
+    other = Read(*pointer);
+    other = twice(wide);
+    Nothing(object.Get(other) + object.Get(*pointer));
+}"""
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[AscendSim]:
+    with AscendSim() as chip:
+        yield chip
+
+
+@pytest.mark.parametrize("function", MISTYPED.values(), ids=MISTYPED)
+def test_a_function_called_as_another_does_not_compile(device: AscendSim, function: str):
+    compiled = device.build(Kernel(source("core", "Go(1);", TYPES + function)))
+    assert compiled.diagnostics
+    message = compiled.diagnostics[0].message
+    assert "parameters of other types" in message or "a method is cast" in message
+
+
+def test_functions_with_objects_compile(device: AscendSim):
+    assert device.build(Kernel(source("core", "Go(1);", TYPES + RIGHT))).diagnostics == ()
