@@ -7,7 +7,8 @@ of each function and the arguments of each call: an object is a variable or lies
 register, a constant or an address.
 
 Methods cannot be cast. For other functions the types of objects are compared, too: an object of two words is passed in
-registers. The dump does not tell the types of members, nor which names mean the same type.
+registers. The dump does not tell the types of members, nor which names mean the same type, so this is left out for
+functions that the text uses for nothing but calls.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ _CALLED = re.compile(r"D\.(\d+)(?: \(|$)")
 _NUMBERED = re.compile(r"[^\s()>.*&\[]*D\.(\d+)$")
 _POINTED = re.compile(r"\*([\w.$#]+)(?:\((?:D|ab)\))?$")
 _OF_TYPE = re.compile(r"MEM\[\((.*) [*&]\)[^()]*(?:\((?:D|ab)\))?\]$")
+#: The name of a function behind its scopes, without the arguments of a template.
+_NAME = re.compile(r"(?:.*[^\w])?(\w+)")
 _REMARK = re.compile(r"(?<=;) \[[\w -]*\]$")
 #: The functions of the headers that launch a kernel: its arguments lie in an object, and it is an argument itself. No
 #: author may use their namespace.
+_LONGEST_ARGUMENTS = 200
 _LAUNCHERS = ("asc::launcher<", "asc::Launcher<")
 
 
@@ -42,6 +46,7 @@ class _Signature(NamedTuple):
     """What a function takes and returns: the number of an object's type, or None."""
 
     is_method: bool
+    is_called_only: bool
     result: str | None
     is_void: bool
     parameters: list[str | None]
@@ -56,16 +61,48 @@ class _Function(NamedTuple):
     body: str
 
 
-def mistyped(dump: str) -> str | None:
-    """Return the name of a function in a dump that calls one as if it were of another type; None if there is none."""
-    functions = dict(_functions(dump))
+def mistyped(dump: str, source: str) -> str | None:
+    """Return the name of a function that calls one as if it were of another type; None if there is none.
+
+    Args:
+        dump: The compiler's dump of the text.
+        source: The text that was compiled.
+    """
+    functions = dict(_functions(dump, _values(source)))
     for function in functions.values():
         if not function.is_launcher and any(_mistyped(function, functions)):
             return function.name
     return None
 
 
-def _functions(dump: str) -> Iterator[tuple[str, _Function]]:
+def _values(source: str) -> set[str]:
+    """Return the names in a text that stand somewhere for a value: behind them there is no call and no launch."""
+    values = {"_FUN"}  # a lambda that has become a pointer
+    for name in re.finditer(r"[A-Za-z_]\w*", source):
+        end = name.end()
+        if source[end : end + 1].isspace():
+            end = next((place for place in range(end, len(source)) if not source[place].isspace()), len(source))
+        if source[end : end + 1] == "<" and source[end : end + 3] != "<<<":
+            end = _behind_angles(source, end)
+        if source[end : end + 1] != "(" and source[end : end + 3] != "<<<":
+            values.add(name[0])
+    return values
+
+
+def _behind_angles(source: str, begin: int) -> int:
+    """Return the place behind the arguments of a template, or where they cannot be ones."""
+    depth = 0
+    for place in range(begin, min(begin + _LONGEST_ARGUMENTS, len(source))):
+        depth += (source[place] == "<") - (source[place] == ">")
+        if depth == 0:
+            rest = source[place + 1 :][:_LONGEST_ARGUMENTS]
+            return place + 1 + len(rest) - len(rest.lstrip())
+        if source[place] in ";{}":
+            break
+    return begin
+
+
+def _functions(dump: str, values: set[str]) -> Iterator[tuple[str, _Function]]:
     for text, (name, body) in zip(dump.split(gimple.FUNCTION)[1:], gimple.bodies(dump), strict=True):
         header = _HEADER.match(text)
         if header is None:
@@ -87,6 +124,7 @@ def _functions(dump: str) -> Iterator[tuple[str, _Function]]:
                 header[1].startswith(_LAUNCHERS),
                 _Signature(
                     is_method or header[1].endswith("operator()"),
+                    (found := _NAME.fullmatch(_without_arguments(header[1]))) is not None and found[1] not in values,
                     result[1] if result else None,
                     _NOTHING.match(returned) is not None,
                     [found[1] if (found := _OBJECT.match(each)) else None for each in parameters],
@@ -96,6 +134,16 @@ def _functions(dump: str) -> Iterator[tuple[str, _Function]]:
                 body,
             ),
         )
+
+
+def _without_arguments(name: str) -> str:
+    """Return the name of a function without the arguments of a template at its end."""
+    depth = 0
+    for place in range(len(name) - 1, -1, -1) if name.endswith(">") else ():
+        depth += (name[place] == ">") - (name[place] == "<")
+        if depth == 0:
+            return name[:place]
+    return name
 
 
 def _type(meaning: str) -> str:
@@ -126,7 +174,8 @@ def _fits(caller: _Function, called: _Signature, to: str, arguments: list[str]) 
     for wanted, given in zip(called.parameters, arguments, strict=True):
         if (wanted is None) != (_SCALAR.match(given) is not None):
             return False
-        if wanted and not called.is_method and _type_of(caller, given) != wanted:
+        may_be_cast = not (called.is_method or called.is_called_only)
+        if wanted and may_be_cast and _type_of(caller, given) != wanted:
             return False
     return True
 

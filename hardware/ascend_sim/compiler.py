@@ -132,7 +132,7 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tu
     (folder / gimple.DUMP).unlink()
     if unguarded := accesses.unguarded(dump):
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
-    if mistyped := calls.mistyped(dump):
+    if mistyped := calls.mistyped(dump, text):
         return (Diagnostic(f"{mistyped} calls a function that may have parameters of other types: {_OWN_TYPE}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):
         return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)

@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
 #: that it is stored, or that it is an argument of a call.
 _OPERAND = re.compile(
     r"(?P<stored>\((?:set|set/f|use|clobber) )?\(mem\S* (?P<address>(?:(?!\(mem)[^\x00])*?) "
-    r"\[\d+ (?P<what>[^\n]*?)(?:\+-?\d+)?(?: S(?P<size>\d+))? A\d+(?: AS\d+)?\]"
+    r"\[(?P<alias>\d+) (?P<what>[^\n]*?)(?:\+-?\d+)?(?: S(?P<size>\d+))? A\d+(?: AS\d+)?\]"
 )
 #: The register that an address is relative to, and the distance. In the notes of an instruction the register may be one
 #: that does not exist.
@@ -145,7 +145,7 @@ def _trusted(text: str, prologue: str, in_memory: set[str]) -> Iterator[Word | N
             places = [_place(prologue, register) or values.get(register) for register in registers]
             if not registers or _NO_REGISTERS & {*registers} or _is_variable(operand["what"], in_memory):
                 continue
-            if operand["what"] or (in_body and not operand["stored"] and _in_frame(registers, places)):
+            if operand["what"] or (in_body and not operand["stored"] and _is_argument(operand, registers, places)):
                 yield _word(operand, places)
         if _PROLOGUE_END in instruction or _EPILOGUE in instruction or instruction.startswith("barrier"):
             in_body = _EPILOGUE not in instruction
@@ -172,8 +172,13 @@ def _is_variable(what: str, in_memory: set[str]) -> bool:
     return is_named or (whole is None and bool(_NO_VARIABLE.search(what)))
 
 
-def _in_frame(registers: Iterable[str], places: Iterable[Word | int | None]) -> bool:
-    return not {"sp", *_FRAME_POINTERS}.isdisjoint(registers) or any(isinstance(place, Word) for place in places)
+def _is_argument(operand: re.Match[str], registers: Iterable[str], places: Iterable[Word | int | None]) -> bool:
+    """Return whether an operand without a name lies in the frame and is no part of an object that is copied.
+
+    Objects are copied by way of a register with their address; the memory of an object has an alias set of its own.
+    """
+    is_direct = not {"sp", *_FRAME_POINTERS}.isdisjoint(registers)
+    return is_direct or (operand["alias"] == "0" and any(isinstance(place, Word) for place in places))
 
 
 def _word(operand: re.Match[str], places: list[Word | int | None]) -> Word | None:

@@ -45,7 +45,15 @@ MISTYPED = {
         }""",
 }
 RIGHT = """
+using Same = Wide;
+struct Around { Wide inner, rows[3]; };
+constexpr Wide kOne = {{1}};
 __aicore__ void Go(uint64_t n) {
+    Around around{};
+    Same same{};
+    const Wide &bound = same;
+    same = Read(around.inner), same = Read(around.rows[n % 3]);
+    same = Read(kOne), same = Read(bound), same = Read(same);
     Wide wide = Make(n), other = Read(wide);
     Make(n);
     Nothing(Value({n}) + Value(Word{n}));
