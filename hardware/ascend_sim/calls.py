@@ -7,8 +7,8 @@ of each function and the arguments of each call: an object is a variable or lies
 register, a constant or an address.
 
 Methods cannot be cast. For other functions the types of objects are compared, too: an object of two words is passed in
-registers. The dump does not tell the types of members, nor which names mean the same type, so this is left out for
-functions that the text uses for nothing but calls.
+registers. The dump does not tell the types of members, nor which names mean the same type. So functions that the text
+uses for nothing but calls are left out: nothing else can have cast them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ _OF_TYPE = re.compile(r"MEM\[\((.*) [*&]\)[^()]*(?:\((?:D|ab)\))?\]$")
 #: The name of a function behind its scopes, without the arguments of a template.
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
 _REMARK = re.compile(r"(?<=;) \[[\w -]*\]$")
+#: How another spelling of a letter begins; with one in the text, no name is known to be used for calls only.
+_ESCAPE = re.compile(r"\\[uU]")
+_LONGEST_ARGUMENTS = 200
 #: The functions of the headers that launch a kernel: its arguments lie in an object, and it is an argument itself. No
 #: author may use their namespace.
-_LONGEST_ARGUMENTS = 200
 _LAUNCHERS = ("asc::launcher<", "asc::Launcher<")
 
 
@@ -77,7 +79,7 @@ def mistyped(dump: str, source: str) -> str | None:
 
 def _values(source: str) -> set[str]:
     """Return the names in a text that stand somewhere for a value: behind them there is no call and no launch."""
-    values = {"_FUN"}  # a lambda that has become a pointer
+    values = {"_FUN", *(["\\u"] if _ESCAPE.search(source) else [])}  # a lambda that has become a pointer is `_FUN`
     for name in re.finditer(r"[A-Za-z_]\w*", source):
         end = name.end()
         if source[end : end + 1].isspace():
@@ -97,7 +99,7 @@ def _behind_angles(source: str, begin: int) -> int:
         if depth == 0:
             rest = source[place + 1 :][:_LONGEST_ARGUMENTS]
             return place + 1 + len(rest) - len(rest.lstrip())
-        if source[place] in ";{}":
+        if source[place] in "();{}":  # an expression, in which `>` may be a comparison
             break
     return begin
 
@@ -124,7 +126,8 @@ def _functions(dump: str, values: set[str]) -> Iterator[tuple[str, _Function]]:
                 header[1].startswith(_LAUNCHERS),
                 _Signature(
                     is_method or header[1].endswith("operator()"),
-                    (found := _NAME.fullmatch(_without_arguments(header[1]))) is not None and found[1] not in values,
+                    (found := _NAME.fullmatch(_without_arguments(header[1]))) is not None
+                    and values.isdisjoint((found[1], "\\u")),
                     result[1] if result else None,
                     _NOTHING.match(returned) is not None,
                     [found[1] if (found := _OBJECT.match(each)) else None for each in parameters],
@@ -165,6 +168,8 @@ def _mistyped(caller: _Function, functions: dict[str, _Function]) -> Iterator[st
 
 
 def _fits(caller: _Function, called: _Signature, to: str, arguments: list[str]) -> bool:
+    if called.is_called_only:
+        return True
     if len(arguments) != len(called.parameters) or (called.is_void and to):
         return False
     if to and (called.result is None) != (_REGISTER.match(to) is not None):
@@ -174,8 +179,7 @@ def _fits(caller: _Function, called: _Signature, to: str, arguments: list[str]) 
     for wanted, given in zip(called.parameters, arguments, strict=True):
         if (wanted is None) != (_SCALAR.match(given) is not None):
             return False
-        may_be_cast = not (called.is_method or called.is_called_only)
-        if wanted and may_be_cast and _type_of(caller, given) != wanted:
+        if wanted and not called.is_method and _type_of(caller, given) != wanted:
             return False
     return True
 

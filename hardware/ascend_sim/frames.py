@@ -175,10 +175,10 @@ def _is_variable(what: str, in_memory: set[str]) -> bool:
 def _is_argument(operand: re.Match[str], registers: Iterable[str], places: Iterable[Word | int | None]) -> bool:
     """Return whether an operand without a name lies in the frame and is no part of an object that is copied.
 
-    Objects are copied by way of a register with their address; the memory of an object has an alias set of its own.
+    The memory of an object has an alias set of its own, that of an argument which the caller has left there has none.
     """
-    is_direct = not {"sp", *_FRAME_POINTERS}.isdisjoint(registers)
-    return is_direct or (operand["alias"] == "0" and any(isinstance(place, Word) for place in places))
+    in_frame = not {"sp", *_FRAME_POINTERS}.isdisjoint(registers) or any(isinstance(each, Word) for each in places)
+    return operand["alias"] == "0" and in_frame
 
 
 def _word(operand: re.Match[str], places: list[Word | int | None]) -> Word | None:

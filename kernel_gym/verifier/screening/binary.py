@@ -56,6 +56,7 @@ def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple
     try:
         elf = ELFFile(image)
         mistakes = (*_missing_maths(elf, book), *_calls_through_pointers(elf, book), *_too_much_code(elf, book))
+        mistakes += tuple(_addresses_of_functions(elf)) if book is _BOOK else ()
         return next(findings(elf, book), None), mistakes
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
@@ -86,8 +87,6 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
         elif isinstance(section, SymbolTableSection):
             yield from _symbols(elf, section.name, book)
         yield from _section(section, _is_protected(section, protected))
-    if book is _BOOK:
-        yield from _addresses_of_functions(elf)
 
 
 def _segments(elf: ELFFile) -> Iterator[Finding]:
@@ -148,7 +147,7 @@ def _is_mistake(name: str, book: RuleBook) -> bool:
     return _is_maths(name, book) or (name.startswith(_THUNK) and book is _BOOK)
 
 
-def _addresses_of_functions(elf: ELFFile) -> Iterator[Finding]:
+def _addresses_of_functions(elf: ELFFile) -> Iterator[Diagnostic]:
     """Find functions whose address is used for anything but a call: they may be called as ones of another type."""
     machine, sections = str(elf.header.e_machine), list(elf.iter_sections())
     code = [section.header for section in sections if section.header.sh_flags & _CODE]
@@ -173,7 +172,7 @@ def _addresses_of_functions(elf: ELFFile) -> Iterator[Finding]:
                 or (machine == "EM_X86_64" and each.kind in _X86_RELATIVE and _is_x86_call(place, each.offset))
                 or any(one.value <= each.offset < one.value + one.size for one in may_have)
             ):
-                yield _BOOK.finding("function-address", None, symbol.name or hex(address))
+                yield Diagnostic(f"the address of {symbol.name or hex(address)} is used for something else than a call")
 
 
 def _is_x86_call(section: Section, address: int) -> bool:

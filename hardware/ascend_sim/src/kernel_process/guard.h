@@ -46,19 +46,25 @@ bool may_read(uintptr_t address, size_t bytes);
 // The end of the calling function's stack.
 uintptr_t stack_pointer();
 
-// Clears the registers that a function saves for its caller, before and after a call of kernel code: this finds nothing in
-// them, and what follows does not depend on them.
+// Clears the registers that a function saves for its caller, and those of vectors that a function with any number of
+// arguments writes to its frame, before and after a call of kernel code: this finds nothing in them, and what follows does
+// not depend on them.
 #if defined(__x86_64__)
 #define ASC_CLEAR_REGISTERS                                                                                            \
-    asm volatile("xor %%ebx, %%ebx; xor %%r12d, %%r12d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d" :: \
-                     : "rbx", "r12", "r13", "r14", "r15", "cc", "memory")
+    asm volatile(                                                                                                      \
+        "xor %%ebx, %%ebx; xor %%r12d, %%r12d; xor %%r13d, %%r13d; xor %%r14d, %%r14d; xor %%r15d, %%r15d;"            \
+        "pxor %%xmm0, %%xmm0; pxor %%xmm1, %%xmm1; pxor %%xmm2, %%xmm2; pxor %%xmm3, %%xmm3; pxor %%xmm4, %%xmm4;"     \
+        "pxor %%xmm5, %%xmm5; pxor %%xmm6, %%xmm6; pxor %%xmm7, %%xmm7" ::                                             \
+            : "rbx", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "cc", \
+              "memory")
 #elif defined(__aarch64__)
 #define ASC_CLEAR_REGISTERS                                                                                            \
     asm volatile(                                                                                                      \
         "mov x19, 0; mov x20, 0; mov x21, 0; mov x22, 0; mov x23, 0; mov x24, 0; mov x25, 0; mov x26, 0;"              \
-        "mov x27, 0; mov x28, 0" ::                                                                                    \
-            : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v8", "v9", "v10", "v11", "v12",   \
-              "v13", "v14", "v15", "memory")
+        "mov x27, 0; mov x28, 0; movi v0.2d, 0; movi v1.2d, 0; movi v2.2d, 0; movi v3.2d, 0; movi v4.2d, 0;"           \
+        "movi v5.2d, 0; movi v6.2d, 0; movi v7.2d, 0" ::                                                               \
+            : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "v0", "v1", "v2", "v3", "v4",      \
+              "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "memory")
 #endif
 
 }  // namespace sim::kernel_process::guard
