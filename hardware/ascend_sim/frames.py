@@ -33,7 +33,8 @@ _NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
 #: An operand in memory: its address, the variable or what a pointer points to, and the bytes. The word before it says
 #: that it is stored, or that it is an argument of a call.
 _OPERAND = re.compile(
-    r"(?P<stored>\((?:set|set/f|use|clobber) )?\(mem\S* (?P<address>(?:(?!\(mem)[^\x00])*?) "
+    r"(?P<stored>\((?:set|set/f|use|clobber) )?\(mem\S* "
+    r"(?P<address>(?:\(plus:DI )?\(reg[^()]*\)(?:\s+\(const_int [^()]*\)\))?|(?:(?!\(mem)[^\x00])*?) "
     r"\[(?P<alias>\d+) (?P<what>[^\n]*?)(?:\+-?\d+)?(?: S(?P<size>\d+))? A\d+(?: AS\d+)?\]"
 )
 #: The register that an address is relative to, and the distance. In the notes of an instruction the register may be one
@@ -140,7 +141,7 @@ def _trusted(text: str, prologue: str, in_memory: set[str]) -> Iterator[Word | N
     values: dict[str, Word | int] = {}
     in_body = False
     for instruction in text.split("\n("):
-        for operand in _OPERAND.finditer(instruction):
+        for operand in _OPERAND.finditer(instruction) if "(mem" in instruction else ():
             registers = _REGISTER.findall(operand["address"])
             places = [_place(prologue, register) or values.get(register) for register in registers]
             if not registers or _NO_REGISTERS & {*registers} or _is_variable(operand["what"], in_memory):
