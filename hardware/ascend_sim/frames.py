@@ -177,7 +177,10 @@ def _is_argument(operand: re.Match[str], registers: Iterable[str], places: Itera
     """Return whether an operand without a name lies in the frame and is no part of an object that is copied.
 
     The memory of an object has an alias set of its own, that of an argument which the caller has left there has none.
+    An argument lies at a fixed place, unlike the elements of an array, whose address has an index in it.
     """
+    if _ADDRESS.fullmatch(operand["address"]) is None:
+        return False
     in_frame = not {"sp", *_FRAME_POINTERS}.isdisjoint(registers) or any(isinstance(each, Word) for each in places)
     return operand["alias"] == "0" and in_frame
 

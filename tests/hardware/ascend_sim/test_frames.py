@@ -463,21 +463,6 @@ def test_arguments_without_a_name_are_trusted_where_they_are_read(base: str, dis
 
 
 @pytest.mark.parametrize(
-    "unknown",
-    [
-        "(mem:DI (plus:DI (reg/f:DI 31 sp)\n                (reg:DI 3 x3)) [0  S8 A128])",
-        "(mem:DI (plus:DI (reg:DI 3 x3)\n                (reg/f:DI 31 sp)) [0  S8 A128])",
-        "(mem:DI (plus:DI (plus:DI (reg:DI 3 x3)\n            (reg/f:DI 31 sp))\n (const_int 8 [0x8])) [0  S8 A8])",
-        "(mem:BLK (reg/f:DI 31 sp) [0  A128])",
-    ],
-)
-def test_a_word_without_a_name_at_an_unknown_place_does_not_compile(unknown: str) -> None:
-    text = INSTRUCTIONS.format(fp="x29", base="x29", record=AT_THE_RECORD, prologue="", distance=24, name="hereD.11")
-    ((_, words),) = frames.read(GIMPLE, f"{text}(insn 30 3 31 2 (set (reg:DI 1 x1 [106])\n        {unknown})\n")
-    assert words is None
-
-
-@pytest.mark.parametrize(
     "forged",
     [
         r"""MarkD.15<'\"'> ("followedD.10");""",
