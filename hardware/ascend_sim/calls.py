@@ -7,8 +7,8 @@ of each function and the arguments of each call: an object is a variable or lies
 register, a constant or an address.
 
 Methods cannot be cast. For other functions the types of objects are compared, too: an object of two words is passed in
-registers. The dump does not tell the types of members, nor which names mean the same type. So functions that the text
-uses for nothing but calls are left out: nothing else can have cast them.
+registers. The dump shows neither the types of members nor which names are aliases of one type. Functions that the text
+only calls cannot have been cast, so their arguments are not compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _OF_TYPE = re.compile(r"MEM\[\((.*) [*&]\)[^()]*(?:\((?:D|ab)\))?\]$")
 #: The name of a function behind its scopes, without the arguments of a template.
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
 _REMARK = re.compile(r"(?<=;) \[[\w -]*\]$")
-#: How another spelling of a letter begins; with one in the text, no name is known to be used for calls only.
+#: The name of a lambda that was converted to a pointer.
+_LAMBDA = "_FUN"
+#: How a letter can be spelled in another way. In a text with one of these, any name may be used as a value.
+_ESCAPES = ("\\u", "\\U")
 _ESCAPE = re.compile(r"\\[uU]")
 _LONGEST_ARGUMENTS = 200
 #: The functions of the headers that launch a kernel: its arguments lie in an object, and it is an argument itself. No
@@ -78,8 +81,8 @@ def mistyped(dump: str, source: str) -> str | None:
 
 
 def _values(source: str) -> set[str]:
-    """Return the names in a text that stand somewhere for a value: behind them there is no call and no launch."""
-    values = {"_FUN", *(["\\u"] if _ESCAPE.search(source) else [])}  # a lambda that has become a pointer is `_FUN`
+    """Return the names in a text that are used as values somewhere: no call and no launch follows them."""
+    values = {_LAMBDA, *_ESCAPE.findall(source)}
     for name in re.finditer(r"[A-Za-z_]\w*", source):
         end = name.end()
         if source[end : end + 1].isspace():
@@ -92,12 +95,12 @@ def _values(source: str) -> set[str]:
 
 
 def _behind_angles(source: str, begin: int) -> int:
-    """Return the place behind the arguments of a template, or where they cannot be ones."""
+    """Return the place behind the arguments of a template, or `begin` if these are none."""
     depth = 0
     for place in range(begin, min(begin + _LONGEST_ARGUMENTS, len(source))):
         depth += (source[place] == "<") - (source[place] == ">")
         if depth == 0:
-            rest = source[place + 1 :][:_LONGEST_ARGUMENTS]
+            rest = source[place + 1 : place + 1 + _LONGEST_ARGUMENTS]
             return place + 1 + len(rest) - len(rest.lstrip())
         if source[place] in "();{}":  # an expression, in which `>` may be a comparison
             break
@@ -127,7 +130,7 @@ def _functions(dump: str, values: set[str]) -> Iterator[tuple[str, _Function]]:
                 _Signature(
                     is_method or header[1].endswith("operator()"),
                     (found := _NAME.fullmatch(_without_arguments(header[1]))) is not None
-                    and values.isdisjoint((found[1], "\\u")),
+                    and values.isdisjoint((found[1], *_ESCAPES)),
                     result[1] if result else None,
                     _NOTHING.match(returned) is not None,
                     [found[1] if (found := _OBJECT.match(each)) else None for each in parameters],

@@ -56,7 +56,7 @@ def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple
     try:
         elf = ELFFile(image)
         mistakes = (*_missing_maths(elf, book), *_calls_through_pointers(elf, book), *_too_much_code(elf, book))
-        mistakes += tuple(_addresses_of_functions(elf)) if book is _BOOK else ()
+        mistakes += tuple(dict.fromkeys(_addresses_of_functions(elf))) if book is _BOOK else ()
         return next(findings(elf, book), None), mistakes
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
@@ -172,7 +172,8 @@ def _addresses_of_functions(elf: ELFFile) -> Iterator[Diagnostic]:
                 or (machine == "EM_X86_64" and each.kind in _X86_RELATIVE and _is_x86_call(place, each.offset))
                 or any(one.value <= each.offset < one.value + one.size for one in may_have)
             ):
-                yield Diagnostic(f"the address of {symbol.name or hex(address)} is used for something else than a call")
+                name = symbol.name or hex(address)
+                yield Diagnostic(f"the kernel uses the address of {name}; call functions by their names instead")
 
 
 def _is_x86_call(section: Section, address: int) -> bool:

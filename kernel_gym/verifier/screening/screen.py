@@ -37,6 +37,8 @@ _BEFORE_PARENTHESES = frozenset(
 )
 #: Words before an expression in parentheses.
 _BEFORE_EXPRESSIONS = frozenset({"return", "else", "do", "case", "and", "or", "not"})
+#: What the arguments of a template end with, and words before the name of a class or namespace that is defined.
+_ENDS_OF_TYPES, _BEFORE_NEW_NAMES = (">", ">>"), ("class", "struct", "union", "enum", "namespace")
 _ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "="})
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
@@ -262,27 +264,27 @@ def _called_casts(book: RuleBook, source: Source) -> Iterator[Finding]:
     if "function-cast" not in book.rules:
         return
     tokens, aliases = source.expanded, _aliases(source.expanded)
-    texts = ["", *(token.text for token in tokens)]  # from here on a place is that of the token before
+    texts = ["", *(token.text for token in tokens)]  # texts[place] is the text before tokens[place]
     opened = list(accumulate(here == "(" and before != "decltype" for before, here in pairwise(texts)))
     closings = closing_brackets(tokens)
     of_decltype = {end for begin, end in closings.items() if texts[begin] == "decltype"}
     for begin, end in closings.items():
-        if tokens[begin].text == "{" and end > begin + 1 and texts[end + 2 : end + 3] == ["("]:
-            is_type = texts[begin] in aliases or texts[begin] in (">", ">>") or begin - 1 in of_decltype
-            if is_type and texts[begin - 1] not in ("class", "struct", "union", "enum", "namespace"):
-                yield book.finding("function-cast", tokens[begin].line, texts[begin])
-        if tokens[begin].text != "(" or texts[end + 2 : end + 3] != ["("] or texts[begin] in _BEFORE_PARENTHESES:
+        before, is_empty = texts[begin], end == begin + 1
+        if texts[end + 2 : end + 3] != ["("]:
             continue
-        is_name = texts[begin].isidentifier() and texts[begin] not in _BEFORE_EXPRESSIONS
-        if is_name and texts[begin] not in aliases:
+        if tokens[begin].text == "{":
+            is_type = before in aliases or before in _ENDS_OF_TYPES or begin - 1 in of_decltype
+            is_cast = is_type and not is_empty and texts[begin - 1] not in _BEFORE_NEW_NAMES
+        elif tokens[begin].text != "(" or before in _BEFORE_PARENTHESES:
             continue
-        is_called = is_name or texts[begin] in (
-            ")",
-            ">",
-            ">>",
-        )  # what is in the parentheses is converted, or is the callee
-        if end > begin + 1 if is_called else opened[end] > opened[begin]:
-            yield book.finding("function-cast", tokens[begin].line, texts[begin])
+        elif before.isidentifier() and before not in _BEFORE_EXPRESSIONS:
+            is_cast = before in aliases and not is_empty
+        elif before == ")" or before in _ENDS_OF_TYPES:
+            is_cast = not is_empty
+        else:  # an expression, in which there may be a cast
+            is_cast = opened[end] > opened[begin]
+        if is_cast:
+            yield book.finding("function-cast", tokens[begin].line, before)
 
 
 def _aliases(tokens: Sequence[Token]) -> set[str]:
