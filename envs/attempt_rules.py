@@ -30,9 +30,14 @@ class Progress:
     best_us: float | None = None
 
     def reward(self, verdict: Verdict, options: Options) -> float:
-        """Return the reward of a verdict at this point."""
-        reward = REWARDS[self.stage](verdict, self.best_us)
-        return shaped(reward, verdict, options.coverage) if self.stage is Stage.REFINE else reward
+        """Return the reward of a verdict at this point.
+
+        A draft is rewarded once in an episode. Where the bank keeps an earlier, infeasible verdict of the same kernel,
+        there is nothing to refine, but later kernels are compared with the best one all the same.
+        """
+        rewarded = self.stage if self.best_us is None else Stage.REFINE
+        reward = REWARDS[rewarded](verdict, self.best_us)
+        return shaped(reward, verdict, options.coverage) if rewarded is Stage.REFINE else reward
 
     def after(self, verdict: Verdict, options: Options, refinable: bool = True) -> Progress:
         """Return the progress after an attempt.

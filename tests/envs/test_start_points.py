@@ -124,15 +124,19 @@ def test_options_that_a_service_would_not_use_are_refused() -> None:
 
 
 def test_refining_begins_only_where_there_is_something_to_refine(make: Any, stand_ins: Any) -> None:
-    """A bank that has the kernel with another, earlier verdict keeps that verdict."""
-    env = make(author=stand_ins.Listed("latency 8.0", "latency 8.0", "latency 9.0"), verifier=Judge("here", doubts=1))
+    """A bank that has the kernel with another, earlier verdict keeps that verdict; the draft is rewarded once."""
+    texts = ("latency 8.0", "latency 8.0", "latency 8.0", "latency 9.0")
+    env = make(author=stand_ins.Listed(*texts), verifier=Judge("here", doubts=1))
     env.reset(seed=0)
-    stages = []
-    for _ in range(3):
-        observation, _, _, _, info = attempt(env, K)
+    stages, rewards = [], []
+    for _ in texts:
+        observation, reward, _, _, info = attempt(env, K)
         assert observation["action_mask"].any()
         stages.append((info["attempt"].verdict.feasible, info["stage"], info["start_due"]))
-    assert stages == [(False, Stage.DRAFT, False), (True, Stage.DRAFT, False), (True, Stage.REFINE, True)]
+        rewards.append(reward)
+    drafting = (True, Stage.DRAFT, False)
+    assert stages == [(False, Stage.DRAFT, False), drafting, drafting, (True, Stage.REFINE, True)]
+    assert rewards[:3] == [-1.0, 1.0, 0.0] and rewards[3] < 0
 
 
 def test_the_first_kernel_is_the_oldest_in_the_bank(make: Any, stand_ins: Any) -> None:
