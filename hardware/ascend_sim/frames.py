@@ -30,10 +30,9 @@ FLAGS = (*gimple.FLAGS, f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
 
 #: The number of a variable. A register that holds the value of a variable `D` is `D.0_1`.
 _NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
-#: An operand in memory: its address, the variable or what a pointer points to, and the bytes. The word before it says
-#: that it is stored, or that it is an argument of a call.
+#: An operand in memory: its address, the variable or what a pointer points to, and the bytes.
 _OPERAND = re.compile(
-    r"(?P<stored>\((?:set|set/f|use|clobber) )?\(mem\S* "
+    r"\(mem\S* "
     r"(?P<address>(?:\(plus:DI )?\(reg[^()]*\)(?:\s+\(const_int [^()]*\)\))?|(?:(?!\(mem)[^\x00])*?) "
     r"\[(?P<alias>\d+) (?P<what>[^\n]*?)(?:\+-?\d+)?(?: S(?P<size>\d+))? A\d+(?: AS\d+)?\]"
 )
@@ -56,6 +55,8 @@ _CHANGED = re.compile(
     r"|\((?:zero_extract|strict_low_part)\S* \(reg\S* \d+ (?P<partly>\w+)[^()]*\)"
     r"(?:\s+\(const_int (?P<bits>\d+)[^()]*\)\s+\(const_int (?P<first>\d+)[^()]*\)\)\s+\(const_int (?P<part>\d+))?)"
 )
+#: What stands before an operand that is stored, or that is an argument of a call.
+_STORED = ("(set ", "(set/f ", "(use ", "(clobber ")
 _NEVER_POINTED_TO = frozenset({"%sfp", ".result_ptr"})
 _FRAME_POINTERS = frozenset({"bp", "x29"})
 _NO_REGISTERS = frozenset({"frame", "argp", "sfp", "ap"})
@@ -146,7 +147,8 @@ def _trusted(text: str, prologue: str, in_memory: set[str]) -> Iterator[Word | N
             places = [_place(prologue, register) or values.get(register) for register in registers]
             if not registers or _NO_REGISTERS & {*registers} or _is_variable(operand["what"], in_memory):
                 continue
-            if operand["what"] or (in_body and not operand["stored"] and _is_argument(operand, registers, places)):
+            is_read = in_body and not instruction.endswith(_STORED, 0, operand.start())
+            if operand["what"] or (is_read and _is_argument(operand, registers, places)):
                 yield _word(operand, places)
         if _PROLOGUE_END in instruction or _EPILOGUE in instruction or instruction.startswith("barrier"):
             in_body = _EPILOGUE not in instruction
