@@ -8,7 +8,11 @@ register, a constant or an address.
 
 Methods cannot be cast. For other functions the types of objects are compared, too: an object of two words is passed in
 registers. The dump shows neither the types of members nor which names are aliases of one type. Functions that the text
-only calls cannot have been cast, so their arguments are not compared.
+only calls cannot have been cast, so the types of their objects are not compared.
+
+A function with the linkage of C can be declared with different parameters in two namespaces. The compiler warns of it,
+and calls of the declaration without a body are refused here. Only functions of the headers and the compiler have no
+body in the dump, and constructors, whose bodies have other numbers.
 """
 
 from __future__ import annotations
@@ -30,8 +34,11 @@ _POINTER = re.compile(r"^  (.*[^ ]) [*&](?: const)?(?: restrict)? ([\w.$#]+);$",
 _REGISTER = re.compile(r"[\w.$#]*_\d+(?:\((?:D|ab)\))*$")
 _SCALAR = re.compile(rf'(?:{_REGISTER.pattern}|-?\d[\w.+-]*$|&|")')
 _CALLED = re.compile(r"D\.(\d+)(?: \(|$)")
+#: A function without a body that may be called: one of the compiler or of the headers, whose names no author may use.
+_OUTSIDE = re.compile(r"(?:.* = )?(?:__builtin_|asc_)\w+$")
 _NUMBERED = re.compile(r"[^\s()>.*&\[]*D\.(\d+)$")
 _POINTED = re.compile(r"\*([\w.$#]+)(?:\((?:D|ab)\))?$")
+_RESULT = "<retval>"
 _OF_TYPE = re.compile(r"MEM\[\((.*) [*&]\)[^()]*(?:\((?:D|ab)\))?\]$")
 #: The name of a function behind its scopes, without the arguments of a template.
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
@@ -165,30 +172,43 @@ def _mistyped(caller: _Function, functions: dict[str, _Function]) -> Iterator[st
             if called[1] in functions and statement.endswith(");"):
                 to, assigned, _ = statement[: called.start()].partition(" = ")
                 arguments = _split(statement[called.end() : -2])
-                if not _fits(caller, functions[called[1]].signature, to if assigned else "", arguments):
-                    yield statement
-                break
+                is_right = _fits(caller, functions[called[1]].signature, to if assigned else "", arguments)
+            elif called[0].endswith("("):
+                is_right = _has_body_elsewhere(statement[: called.start()])
+            else:
+                continue
+            if not is_right:
+                yield statement
+            break
+
+
+def _has_body_elsewhere(name: str) -> bool:
+    """Return whether a function without a body may be called. Before its name there may be what its result becomes."""
+    if _OUTSIDE.match(name):
+        return True
+    scope, _, last = _without_arguments(name).rpartition("::")
+    owner = _NAME.fullmatch(_without_arguments(scope))
+    return last.startswith("~") or (owner is not None and owner[1] == last)
 
 
 def _fits(caller: _Function, called: _Signature, to: str, arguments: list[str]) -> bool:
-    if called.is_called_only:
-        return True
     if len(arguments) != len(called.parameters) or (called.is_void and to):
         return False
     if to and (called.result is None) != (_REGISTER.match(to) is not None):
         return False
-    if called.result and not to and not called.is_method:
+    kinds = zip(called.parameters, arguments, strict=True)
+    if any((wanted is None) != (_SCALAR.match(given) is not None) for wanted, given in kinds):
         return False
-    for wanted, given in zip(called.parameters, arguments, strict=True):
-        if (wanted is None) != (_SCALAR.match(given) is not None):
-            return False
-        if wanted and not called.is_method and _type_of(caller, given) != wanted:
-            return False
-    return True
+    if called.is_method or called.is_called_only:
+        return True
+    objects = zip([called.result, *called.parameters], [to, *arguments], strict=True)
+    return all(_type_of(caller, given) == wanted for wanted, given in objects if wanted)
 
 
 def _type_of(caller: _Function, place: str) -> str:
     """Return the number of the type of a variable, or of what a pointer points to; empty if it is not known."""
+    if place == _RESULT:
+        return caller.signature.result or ""
     if found := _NUMBERED.match(place):
         return caller.types.get(found[1], "")
     if found := _POINTED.match(place):

@@ -50,6 +50,9 @@ _WIDE_INTEGERS = frozenset({"__int128", "__int128__", "__int128_t", "__uint128_t
 _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
 #: The warning about a method that becomes a pointer to a function.
 _CAST_METHOD = re.compile(r"warning: converting from .*::\*.* to ")
+#: The warning about a function with the linkage of C that has different parameters in two namespaces.
+_TWO_TYPES = re.compile(r"conflicting C language linkage declaration '([^']*)'")
+_ONE_TYPE = "declare it once, or with the same parameters and result"
 _NO_CAST_METHOD = "a method is cast to a pointer to a function: call it by its name"
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
@@ -104,6 +107,8 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
         return (Diagnostic(_TOO_MANY_WARNINGS),)
     if _CAST_METHOD.search(output):
         return (Diagnostic(_NO_CAST_METHOD),)
+    if twice := _TWO_TYPES.search(output):
+        return (Diagnostic(f"{twice[1]} has another type than before: {_ONE_TYPE}"),)
     return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
 
 

@@ -33,6 +33,11 @@ MISTYPED = {
     "a result that is not there": by_a_member("Pointer<uint64_t, uint64_t>", "Nothing", "n = Box::q(n)"),
     "a number for a returned object": by_a_member("Pointer<uint64_t, uint64_t>", "Make", "n = Box::q(n)"),
     "a returned object without a place": by_a_member("Pointer<void, uint64_t>", "Make", "Box::q(n)"),
+    "a smaller object as the result": by_a_member("Pointer<Word, uint64_t>", "Make", "Word w = Box::q(n)"),
+    "a variable outside of functions": """
+        using Small = Pointer<Word, uint64_t>;
+        inline const Small q = reinterpret_cast<Small>(reinterpret_cast<uint64_t>(&Make));
+        __aicore__ void Go(uint64_t n) { Word w = q(n); }""",
     "more arguments": by_a_member("Pointer<void, uint64_t, uint64_t>", "Nothing", "Box::q(n, n)"),
     "a variable template": """
         template <class T> struct Of { static const T q; };
@@ -44,10 +49,37 @@ MISTYPED = {
             (void)reinterpret_cast<uint64_t>((Pointer<uint64_t, Class *, Wide>)(&Class::Get));
         }""",
 }
+TWICE = {
+    "in two namespaces": """
+        namespace own { extern "C" __aicore__ Wide Both(Wide v) { Wide copy = v; return copy; } }
+        namespace other { extern "C" __aicore__ Wide Both(uint64_t v); }
+        __aicore__ void Go(uint64_t n) { Wide w = other::Both(n); }""",
+    "with another result": """
+        namespace own { extern "C" __aicore__ Wide Both(uint64_t n) { Wide made = {{n}}; return made; } }
+        namespace other { extern "C" __aicore__ void Both(uint64_t n); }
+        __aicore__ void Go(uint64_t n) { other::Both(n); }""",
+    "like a constructor": """
+        namespace own { extern "C" __aicore__ Wide Both(Wide v) { Wide copy = v; return copy; } }
+        namespace Both { extern "C" __aicore__ Wide Both(uint64_t v); }
+        __aicore__ void Go(uint64_t n) { Wide w = Both::Both(n); }""",
+    "before it is defined": """
+        namespace other { extern "C" __aicore__ Wide Both(uint64_t v); }
+        __aicore__ void Go(uint64_t n) { Wide w = other::Both(n); }
+        namespace own { extern "C" __aicore__ Wide Both(Wide v) { Wide copy = v; return copy; } }""",
+    "as a friend": """
+        namespace own { extern "C" __aicore__ Wide Both(Wide v) { Wide copy = v; return copy; } }
+        namespace other { extern "C" { struct Key { uint64_t n; friend Wide Both(const Key &k, uint64_t n); }; } }
+        __aicore__ void Go(uint64_t n) { other::Key key{n}; Wide w = Both(key, n); }""",
+    "in a function": """
+        namespace own { extern "C" __aicore__ Wide Both(Wide v) { Wide copy = v; return copy; } }
+        extern "C" { __aicore__ void Go(uint64_t n) { Wide Both(uint64_t v); Wide w = Both(n); } }""",
+}
 RIGHT = """
 using Same = Wide;
 struct Around { Wide inner, rows[3]; };
 constexpr Wide kOne = {{1}};
+__aicore__ inline Wide Keep(Wide v) { return v; }
+template <Wide (*F)(Wide)> __aicore__ inline Wide Apply(Wide v) { return F(v); }
 __aicore__ void Go(uint64_t n) {
     Around around{};
     Same same{};
@@ -62,6 +94,7 @@ __aicore__ void Go(uint64_t n) {
     Wide *pointer = &other;
     other = Read(*pointer);
     other = twice(wide);
+    other = Apply<Keep>(wide), *pointer = Apply<Keep>(other), around.inner = Apply<Keep>(other);
     Nothing(object.Get(other) + object.Get(*pointer));
 }"""
 
@@ -78,6 +111,13 @@ def test_a_function_called_as_another_does_not_compile(device: AscendSim, functi
     assert compiled.diagnostics
     message = compiled.diagnostics[0].message
     assert "parameters of other types" in message or "a method is cast" in message
+
+
+@pytest.mark.parametrize("declarations", TWICE.values(), ids=TWICE)
+def test_a_function_that_is_declared_as_two_does_not_compile(device: AscendSim, declarations: str):
+    compiled = device.build(Kernel(source("core", "Go(1);", TYPES + declarations)))
+    message = compiled.diagnostics[0].message
+    assert "has another type than before" in message or "parameters of other types" in message
 
 
 def test_functions_with_objects_compile(device: AscendSim):
