@@ -136,7 +136,8 @@ def test_refining_begins_only_where_there_is_something_to_refine(make: Any, stan
         rewards.append(reward)
     drafting = (True, Stage.DRAFT, False)
     assert stages == [(False, Stage.DRAFT, False), drafting, drafting, (True, Stage.REFINE, True)]
-    assert rewards[:3] == [-1.0, 1.0, 0.0] and rewards[3] < 0
+    assert rewards[:3] == [-1.0, 1.0, 0.0]
+    assert rewards[3] < 0
 
 
 def test_the_first_kernel_is_the_oldest_in_the_bank(make: Any, stand_ins: Any) -> None:

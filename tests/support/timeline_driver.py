@@ -58,7 +58,7 @@ def copy_out(gm: int, size: int, bursts: int = 1, gap: int = 0, **more: int) -> 
 
 
 def vector(op: int, repeats: int, **more: int) -> str:
-    return _record("vector", pipe=V, op=op, repeats=repeats, **more)
+    return _record("vector", pipe=V, op=op, repeats=repeats, **{"elements": 64 * repeats, **more})
 
 
 def signal(pipe: int, token: int) -> str:

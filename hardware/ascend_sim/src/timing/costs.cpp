@@ -1,6 +1,9 @@
 #include "costs.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <numeric>
 
 #include "numerics/dtype.h"
 
@@ -12,16 +15,36 @@ uint32_t element_bytes(uint32_t dtype) { return std::max(1u, bytes_of_dtype(dtyp
 
 uint64_t up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
-// Sixteen bank groups, 32 bytes wide: bits 5 to 8 of an address. One repeat reads eight blocks.
-uint32_t groups(const Operand &operand) {
-    uint32_t set = 0;
-    for (uint32_t i = 0; i < 8; ++i) set |= 1u << ((operand.addr / 32 + i * operand.block_stride) % 16);
-    return set;
-}
+constexpr uint32_t bank_groups = 16, block_bytes = 32, blocks_of_a_repeat = 8;
+
+// How many blocks of one repeat lie in each of sixteen bank groups, by bits 5 to 8 of their addresses.
+struct Groups {
+    std::array<uint8_t, bank_groups> blocks{};
+
+    void add(const Operand &operand, uint32_t repeat, uint32_t count) {
+        const uint32_t first = operand.addr / block_bytes + repeat * operand.repeat_stride;
+        if (operand.block_stride == 0) count = 1;
+        for (uint32_t i = 0; i < count; ++i) ++blocks[(first + i * operand.block_stride) % bank_groups];
+    }
+    uint32_t fullest() const { return *std::max_element(blocks.begin(), blocks.end()); }
+    bool meets(const Groups &other) const {
+        for (uint32_t i = 0; i < bank_groups; ++i) {
+            if (blocks[i] && other.blocks[i]) return true;
+        }
+        return false;
+    }
+};
 
 // A group has three banks, by bits 16 and 17.
-bool same_bank(const Operand &one, const Operand &other) {
-    return one.addr >> 16 == other.addr >> 16 && (groups(one) & groups(other));
+bool same_bank(const Operand &one, const Operand &other) { return one.addr >> 16 == other.addr >> 16; }
+
+// The number of repeats after which the groups of all operands meet as in the first one.
+uint32_t period(const Instr &instr) {
+    uint32_t apart = bank_groups;
+    for (uint32_t i = 1; i < instr.operands; ++i)
+        apart = std::gcd(
+            apart, static_cast<uint32_t>(std::abs(instr.operand[i].repeat_stride - instr.operand[0].repeat_stride)));
+    return std::clamp(bank_groups / apart, 1u, std::max(1u, instr.repeats));
 }
 
 }  // namespace
@@ -110,12 +133,39 @@ Ticks Costs::reduce(const Instr &instr) const {
     return total + (instr.repeats > 1 ? of(row, level) : 0);
 }
 
+// A bank group reads one block and writes one block in a cycle. Measured are operands that meet in a group; the time of
+// several blocks of one operand is documented.
 Ticks Costs::conflict(const Instr &instr) const {
-    if (instr.operands < 3) return 0;
-    const uint32_t src0 = groups(instr.operand[1]), src1 = groups(instr.operand[2]);
-    if (src0 & src1) return read_read_ * instr.repeats;
-    const bool write = same_bank(instr.operand[0], instr.operand[1]) || same_bank(instr.operand[0], instr.operand[2]);
-    return write ? read_write_ * instr.repeats : 0;
+    const bool is_plain = instr.family == Family::Vector;
+    const uint64_t lanes = up(instr.elements, std::max(1u, instr.repeats));
+    const uint32_t count = is_plain ? static_cast<uint32_t>(std::clamp<uint64_t>(
+                                          up(lanes * element_bytes(instr.dtype), block_bytes), 1, blocks_of_a_repeat))
+                                    : blocks_of_a_repeat;
+    const uint32_t repeats = period(instr);
+    Ticks total = 0;
+    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+        Groups written, read;
+        uint32_t fullest = 1;
+        bool overtaken = false;
+        if (instr.operands) written.add(instr.operand[0], repeat, count);
+        for (uint32_t i = 1; i < instr.operands; ++i) {
+            Groups source;
+            source.add(instr.operand[i], repeat, count);
+            fullest = std::max(fullest, source.fullest());
+            if (!is_plain) continue;
+            read.add(instr.operand[i], repeat, count);
+            overtaken |= instr.operands > 2 && same_bank(instr.operand[0], instr.operand[i]) && written.meets(source);
+        }
+        fullest = std::max({fullest, read.fullest(), written.fullest()});
+        total += fullest > 1 ? read_read_ * (fullest - 1) : overtaken ? read_write_ : 0;
+    }
+    return total * instr.repeats / repeats;
+}
+
+// Sixteen blocks in two repeats; a bank group reads or writes one of them in a cycle.
+Ticks Costs::transpose(const Instr &instr) const {
+    const Ticks time = basic(Basic::Transpose, instr), startup = basic_[static_cast<size_t>(Basic::Transpose)].startup;
+    return std::max(time, startup + read_read_ * instr.a * (instr.repeats / 2));
 }
 
 Ticks Costs::unit(const Instr &instr) const {
@@ -135,7 +185,7 @@ Ticks Costs::unit(const Instr &instr) const {
         case Family::Brcb: return basic(Basic::Brcb, instr);
         case Family::Gather: return basic(Basic::Gather, instr);
         case Family::GatherMask: return basic(Basic::GatherMask, instr);
-        case Family::Transpose: return basic(Basic::Transpose, instr);
+        case Family::Transpose: return transpose(instr);
         case Family::Sort: return sort_ * instr.repeats;
         case Family::Merge: return merge_ * instr.repeats;
         case Family::CopyLocal: return of(local_copy_, instr);
@@ -145,7 +195,7 @@ Ticks Costs::unit(const Instr &instr) const {
 
 Costs::Vector Costs::vector(const Instr &instr) const {
     Vector cost;
-    cost.conflict = instr.family == Family::Vector ? conflict(instr) : 0;
+    cost.conflict = conflict(instr);
     cost.time = unit(instr) + cost.conflict + (instr.tail ? tail_ : 0);
     return cost;
 }

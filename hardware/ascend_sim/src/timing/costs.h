@@ -41,6 +41,7 @@ private:
     Ticks sorting(uint64_t elements, uint64_t kept) const;
     Ticks unit(const Instr &instr) const;
     Ticks conflict(const Instr &instr) const;
+    Ticks transpose(const Instr &instr) const;
 
     std::array<Line, ASC_VECTOR_OPS> vector_;
     std::array<Line, BASIC_ROWS> basic_;

@@ -279,3 +279,36 @@ def test_bursts_that_touch_on_one_side_are_paid_one_by_one(device: AscendSim, co
     scattered, whole = (us(device, loop + copies.format(*sizes) + "} }") for sizes in ((256, 1, 1), (1, 256, 0)))
     cycles = (scattered - whole) * chip.load()["clock_mhz"] / 40
     assert cycles > 200
+
+
+# ---- banks of UB ------------------------------------------------------------------------------------------------------
+
+TRANSPOSE = """
+    LocalTensor<half> h = a.ReinterpretCast<half>(), to[16], from[16];
+    for (int i = 0; i < 16; ++i) to[i] = h[4096 + %d * i], from[i] = h[%d * i];
+    for (int i = 0; i < 64; ++i) TransDataTo5HD<half>(to, from, TransDataTo5HDParams(false, false, 1, 0, 0));
+"""
+
+
+@pytest.mark.parametrize(("to", "of"), [(256, 16), (16, 256), (256, 256)])
+def test_blocks_of_a_transposition_in_one_bank_group_pay_one_after_another(device: AscendSim, to: int, of: int) -> None:
+    apart = us(device, SETUP + LOAD + TRANSPOSE % (16, 16) + STORE)
+    cycles = 64 * (16 - 4)
+    frequency = chip.load()["clock_mhz"]
+    assert us(device, SETUP + LOAD + TRANSPOSE % (to, of) + STORE) == pytest.approx(
+        apart + cycles / frequency, rel=0.02
+    )
+
+
+def test_a_stride_that_keeps_to_one_bank_group_is_not_faster(device: AscendSim) -> None:
+    """The same elements, eight of each block at a time."""
+    along = us(device, SETUP + LOAD + "Mul(a, a, a, 64, 64, {1, 1, 1, 8, 8, 8});" + STORE)
+    across = us(device, SETUP + LOAD + "Mul(a, a, a, 64, 64, {64, 64, 64, 1, 1, 1});" + STORE)
+    assert across > along + 64 * 6 / chip.load()["clock_mhz"]
+
+
+def test_an_instruction_with_three_sources_takes_two_cycles_for_a_repeat(device: AscendSim) -> None:
+    body = "for (int i = 0; i < 8; ++i) {}(a, a[2048], a[3072], 1024);"
+    times = [us(device, SETUP + LOAD + body.format(name) + STORE) for name in ("MulAddDst", "Mul")]
+    more = 8 * (28 - 25 + 1024 * 4 // 256)
+    assert times[0] - times[1] == pytest.approx(more / chip.load()["clock_mhz"], rel=0.02)

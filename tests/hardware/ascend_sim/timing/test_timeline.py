@@ -90,6 +90,28 @@ def test_bank_conflicts_slow_every_repeat(dst: int, src0: int, src1: int, per_re
     assert ns(one(add)) == pytest.approx(24 + 64 * per_repeat, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("fields", "per_repeat"),
+    [
+        ({"src0_block": 16}, 8),  # eight blocks of a source in one group
+        ({"dst_block": 128}, 8),
+        ({"src0_block": 8}, 4),  # in two groups
+        ({"src0_block": 16, "elements": 64 * 16}, 2),  # two blocks of 16 elements
+        ({"src0_block": 0}, 1),  # one block
+        (
+            {"operands": 3, "src1": 0x100, "src1_repeat": 0},
+            1.5,
+        ),  # the second source meets every other repeat of the first
+        ({"operands": 3, "src0_block": 16, "src1": 0x20000, "src1_block": 16}, 16),
+    ],
+)
+def test_blocks_of_an_operand_in_one_bank_group_are_read_one_after_another(
+    fields: dict[str, int], per_repeat: float
+) -> None:
+    add = vector(ADD, 64, **{"operands": 2, "dst": 0x10100, **fields})
+    assert ns(one(add)) == pytest.approx(24 + 64 * per_repeat, abs=0.05)
+
+
 def test_a_copy_takes_issue_bytes_and_latency() -> None:
     assert ns(one(copy_in(X, 3200))) == 10 + 3200 / 32 + 100
     assert ns(one(copy_out(Z, 3200))) == 10 + 3200 / 16

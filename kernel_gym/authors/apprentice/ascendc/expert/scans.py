@@ -47,13 +47,19 @@ __aicore__ inline void Process()
     }}
 }}
 
+// Elements between rows: neighbouring rows lie in different banks.
+__aicore__ inline uint32_t Pitch()
+{{
+    return t.part + 32;
+}}
+
 __aicore__ inline void CopyIn(const Part &at)
 {{
     const uint32_t used = Align(at.count, 8), offset = at.row * t.axis + at.start;
     AscendC::LocalTensor<float> in = inQueue.AllocTensor<float>();
     const AscendC::DataCopyExtParams rows{{at.rows, static_cast<uint32_t>(at.count * sizeof(float)),
                                           static_cast<uint32_t>((t.axis - at.count) * sizeof(float)),
-                                          (t.part - used) / 8, 0}};
+                                          (Pitch() - used) / 8, 0}};
     AscendC::DataCopyPad(in, {source}Gm[offset], rows, {{true, 0, static_cast<uint8_t>(used - at.count), {neutral}}});
     inQueue.EnQue(in);{load_factor}
 }}
@@ -70,7 +76,7 @@ __aicore__ inline void Compute(const Part &at)
     const AscendC::LocalTensor<float> before = held, lanes = held[pitch];
     uint64_t to[16], from[16];
     for (uint32_t i = 0; i < 16; ++i) {{
-        from[i] = in[i * t.part].GetPhyAddr();
+        from[i] = in[i * Pitch()].GetPhyAddr();
         to[i] = lanes[i / 2 * pitch + i % 2 * 8].GetPhyAddr();
     }}
     AscendC::TransDataTo5HD<float>(to, from, AscendC::TransDataTo5HDParams(false, false, blocks, 2, 1));
@@ -88,7 +94,7 @@ __aicore__ inline void Compute(const Part &at)
     for (uint32_t half = 0; half < 2; ++half) {{
         for (uint32_t i = 0; i < 16; ++i) {{
             from[i] = {lanes}[i % 8 * pitch + i / 8 * 16 + half * 8].GetPhyAddr();
-            to[i] = out[(half * 8 + i / 2) * t.part + i % 2 * 8].GetPhyAddr();
+            to[i] = out[(half * 8 + i / 2) * Pitch() + i % 2 * 8].GetPhyAddr();
         }}
         AscendC::TransDataTo5HD<float>(to, from, AscendC::TransDataTo5HDParams(false, false, blocks / 2, 2, 4));
     }}
@@ -125,7 +131,7 @@ __aicore__ inline void CopyOut(const Part &at)
 {{
     AscendC::LocalTensor<float> out = outQueue.DeQue<float>();
     const AscendC::DataCopyExtParams rows{{at.rows, static_cast<uint32_t>(at.count * sizeof(float)),
-                                          (t.part - Align(at.count, 8)) / 8,
+                                          (Pitch() - Align(at.count, 8)) / 8,
                                           static_cast<uint32_t>((t.axis - at.count) * sizeof(float)), 0}};
     AscendC::DataCopyPad({target}Gm[at.row * t.axis + at.start], out, rows);
     outQueue.FreeTensor(out);
@@ -134,16 +140,16 @@ _LOAD_FACTOR = """
     AscendC::LocalTensor<{type}> factor = factorQueue.AllocTensor<{type}>();
     const AscendC::DataCopyExtParams same{{at.rows, static_cast<uint32_t>(at.count * sizeof({type})),
                                           static_cast<uint32_t>((t.axis - at.count) * sizeof({type})),
-                                          (t.part - Align(at.count, {block})) / {block}, 0}};
+                                          (Pitch() - Align(at.count, {block})) / {block}, 0}};
     AscendC::DataCopyPad(factor, {factor}Gm[offset], same, {{false, 0, 0, 0}});
     factorQueue.EnQue(factor);"""
 _MULTIPLY = """
     AscendC::LocalTensor<{type}> factor = factorQueue.DeQue<{type}>();{cast}
-    AscendC::Mul(in, in, {number}, 16 * t.part);
+    AscendC::Mul(in, in, {number}, 16 * Pitch());
     factorQueue.FreeTensor(factor);"""
 _CAST = """
-    AscendC::Cast(held.ReinterpretCast<half>(), factor, AscendC::RoundMode::CAST_NONE, 16 * t.part);
-    AscendC::Cast(out, held.ReinterpretCast<half>(), AscendC::RoundMode::CAST_NONE, 16 * t.part);"""
+    AscendC::Cast(held.ReinterpretCast<half>(), factor, AscendC::RoundMode::CAST_NONE, 16 * Pitch());
+    AscendC::Cast(out, held.ReinterpretCast<half>(), AscendC::RoundMode::CAST_NONE, 16 * Pitch());"""
 #: What is behind the end of a row must not change a result that runs backwards.
 _CLEAR = """
     if (at.count < t.part) {{
@@ -184,9 +190,9 @@ class RunningWriter(StageWriter):
         return ("part", "parts", "units", "perCore")
 
     def init_lines(self) -> None:
-        self.code.add("pipe.InitBuffer(inQueue, 2, 16 * t.part * sizeof(float));")
+        self.code.add("pipe.InitBuffer(inQueue, 2, 16 * Pitch() * sizeof(float));")
         if self.stage.factor:
-            self.code.add(f"pipe.InitBuffer(factorQueue, 2, 16 * t.part * sizeof({self._factor}));")
+            self.code.add(f"pipe.InitBuffer(factorQueue, 2, 16 * Pitch() * sizeof({self._factor}));")
         self.code.add("pipe.InitBuffer(outQueue, 2, 8 * (2 * t.part + 64) * sizeof(float));")
         self.code.add("pipe.InitBuffer(heldBuf, 9 * (2 * t.part + 64) * sizeof(float));")
         self.code.add("pipe.InitBuffer(runsBuf, 17 * 16 * sizeof(float));")
@@ -213,8 +219,9 @@ class RunningWriter(StageWriter):
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
         width = 0 if not self.stage.factor else 4 if self._factor == "float" else 1
-        most = (BUDGET - 8192) // (4 * (4 * 16 + 18) + 2 * 16 * width) // 64 * 64
+        most = ((BUDGET - 12288 - 1024 * width) // (4 * (4 * 16 + 18) + 2 * 16 * width) // 64 - 1) // 2 * 128 + 64
         code.add(f"t.parts = (t.axis + {most - 1}) / {most};")
-        code.add("t.part = ((t.axis + t.parts - 1) / t.parts + 63) / 64 * 64;")
+        # An odd number of blocks in a run: the blocks of one instruction in MergeBlocks lie in different banks.
+        code.add("t.part = (((t.axis + t.parts - 1) / t.parts + 63) / 64 | 1) * 64;")
         code.add("t.units = t.rows;")
         self.call(code)
