@@ -281,7 +281,7 @@ def test_bursts_that_touch_on_one_side_are_paid_one_by_one(device: AscendSim, co
     assert cycles > 200
 
 
-# ---- banks of UB ------------------------------------------------------------------------------------------------------
+# ---- banks of UB -----------------------------------------------------------------------------------------------------
 
 TRANSPOSE = """
     LocalTensor<half> h = a.ReinterpretCast<half>(), to[16], from[16];
