@@ -40,7 +40,8 @@ const std::map<std::string, Setter> FIELDS = {
     FIELD("src1_repeat", operand[2].repeat_stride), FIELD("m", matmul.m), FIELD("n", matmul.n), FIELD("k", matmul.k),
     FIELD("base_m", matmul.base_m), FIELD("base_n", matmul.base_n), FIELD("base_k", matmul.base_k),
     FIELD("depth_a", matmul.depth_a), FIELD("depth_b", matmul.depth_b), FIELD("left", matrix[0].begin),
-    FIELD("left_bytes", matrix[0].bytes), FIELD("lefts", matrix[0].count), FIELD("bias", matrix[3].begin),
+    FIELD("left_bytes", matrix[0].bytes), FIELD("lefts", matrix[0].count), FIELD("out", matrix[2].begin),
+    FIELD("out_bytes", matrix[2].bytes), FIELD("outs", matrix[2].count), FIELD("bias", matrix[3].begin),
     FIELD("bias_bytes", matrix[3].bytes), FIELD("biases", matrix[3].count)};
 
 Instr parse(std::istringstream &words, Kind kind) {

@@ -206,16 +206,18 @@ bool L2::evicted(const Filler &filler, const Visit &visit) const {
 }
 
 // Beyond the capacity older data is evicted, of which a part is dirty.
-void L2::fill(Filler &filler, uint64_t bytes, bool write, Touch &touch) {
+void L2::fill(Filler &filler, uint64_t bytes, bool dirty, Touch &touch) {
     filler.filled += bytes;
-    if (write) filler.dirty += bytes;
+    if (dirty) filler.dirty += bytes;
     const uint64_t filled = carried_ + filler.filled * filler.beside / SECTOR;
     if (filled <= capacity_) return;
     if (!carried_dirty_) touch.written_back += bytes * filler.dirty / filler.filled;
     else touch.written_back += bytes * (carried_dirty_ + filler.dirty * filler.beside / SECTOR) / filled;
 }
 
-void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, bool bypass, Touch &touch) {
+// An update is shared among cores as a read is, and dirty as a write is.
+void L2::touch_sector(Filler &filler, Sector &at, const Part &part, Use use, bool bypass, Touch &touch) {
+    const bool write = use == Use::WRITE, read = use == Use::READ;
     open(at);
     ++accesses_;
     const uint32_t own = find(at, filler.block);
@@ -239,17 +241,17 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
         filled = (part.bytes + visit.sharers - 1) / visit.sharers;
         hit = false;
     } else {
-        (hit ? touch.hit : touch.miss) += part.bytes;
+        (hit || write ? touch.hit : touch.miss) += part.bytes;
     }
     const uint64_t bit = 1ull << filler.block % 64;
     if (!kept) at.beyond |= bit;
-    if (!write && (crowded_ || !kept)) touch.contended += (at.came | at.beyond) & ~bit ? most_ : 0;
-    else if (!write) touch.contended += stay.contended;
-    if (!write && part.bytes < SECTOR) touch.shared += stay.others - stay.contended;
+    if (read && (crowded_ || !kept)) touch.contended += (at.came | at.beyond) & ~bit ? most_ : 0;
+    else if (read) touch.contended += stay.contended;
+    if (read && part.bytes < SECTOR) touch.shared += stay.others - stay.contended;
     visit.all = blocks;
     visit.filled_at = filled_at;
     if (bypass) return;
-    if (!hit) fill(filler, filled, write, touch);
+    if (!hit) fill(filler, filled, !read, touch);
     if (part.needed & ~blocks) visit.all |= part.moved;
     visit.filled_at = clock(filler);
     if (!there) at.after.blocks = 0;
@@ -257,21 +259,33 @@ void L2::touch_sector(Filler &filler, Sector &at, const Part &part, bool write, 
     at.after.filled_at = first ? visit.filled_at : std::max(at.after.filled_at, visit.filled_at);
 }
 
-void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch) {
+void L2::burst(Filler &filler, uint64_t address, uint64_t bytes, Use use, bool bypass, Touch &touch) {
     if (bytes == 0) return;
     address = home(address);
-    if (!write) filler.read += bytes;
+    if (use == Use::READ) filler.read += bytes;
     const uint64_t first = address / SECTOR, last = (address + bytes - 1) / SECTOR;
     const uint64_t needed = (bytes + SECTOR - 1) / SECTOR, requests = last - first + 1;
     touch.requests += static_cast<uint32_t>(requests);
     touch.extra += static_cast<uint32_t>(requests - needed);
-    const uint64_t unit = !write && bytes < SECTOR ? LINE : BLOCK;  // short reads move whole lines
+    const uint64_t unit = use == Use::READ && bytes < SECTOR ? LINE : BLOCK;  // short reads move whole lines
     for (uint64_t number = first; number <= last; ++number) {
         const uint64_t from = std::max(address, number * SECTOR) % SECTOR;
         const uint64_t to = std::min(address + bytes, (number + 1) * SECTOR) - number * SECTOR;
-        const uint64_t begin = from / unit * unit, end = (to + unit - 1) / unit * unit;
-        const Part part{blocks_of(from, to), blocks_of(begin, end), static_cast<uint32_t>(end - begin)};
-        touch_sector(filler, sector(number), part, write, bypass, touch);
+        const auto touch_bytes = [&](uint64_t first_byte, uint64_t end_byte, Use what) {
+            if (first_byte == end_byte) return;
+            const uint64_t begin = first_byte / unit * unit, end = (end_byte + unit - 1) / unit * unit;
+            const Part part{blocks_of(first_byte, end_byte), blocks_of(begin, end), static_cast<uint32_t>(end - begin)};
+            touch_sector(filler, sector(number), part, what, bypass, touch);
+        };
+        if (use != Use::WRITE) {
+            touch_bytes(from, to, use);
+            continue;
+        }
+        const uint64_t head = std::min(to, (from + BLOCK - 1) / BLOCK * BLOCK),
+                       tail = std::max(head, to / BLOCK * BLOCK);
+        touch_bytes(from, head, Use::UPDATE);
+        touch_bytes(head, tail, Use::WRITE);
+        touch_bytes(tail, to, Use::UPDATE);
     }
 }
 

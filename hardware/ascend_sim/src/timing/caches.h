@@ -14,7 +14,11 @@
 
 namespace sim {
 
+// What a burst does. An update needs what was there: an atomic copy, and a write of a part of a block.
+enum class Use : uint8_t { READ, WRITE, UPDATE };
+
 // The result of one burst. Bytes are whole blocks of 32, or whole lines in a read that is shorter than a sector.
+//   miss       bytes that are fetched; a write fetches none, so all of its bytes are hits
 //   joint      bytes that several cores fetch together, of which `part` is this core's, in 65536ths of a byte
 //   requests   sectors of 512 bytes; `extra`: those that exist only because the burst does not start on a boundary
 //   contended  for each sector, the other cores that are in step
@@ -24,6 +28,7 @@ struct Touch {
     uint64_t hit = 0, miss = 0, written_back = 0, joint = 0, part = 0;
     uint32_t requests = 0, extra = 0, shared = 0, contended = 0, pages = 0;
 
+    uint64_t bytes() const { return hit + miss + joint; }
     uint64_t parts() const { return (part + 65535) >> 16; }
     uint64_t fetched() const { return miss + parts(); }
 };
@@ -68,7 +73,7 @@ public:
     // Begins the second pass once more.
     void repeat();
     // Adds the result of a burst to `touch`. A read with `bypass` is not kept in L2.
-    void burst(Filler &filler, uint64_t address, uint64_t bytes, bool write, bool bypass, Touch &touch);
+    void burst(Filler &filler, uint64_t address, uint64_t bytes, Use use, bool bypass, Touch &touch);
 
 private:
     struct Held {
@@ -124,8 +129,8 @@ private:
     void share(const Sector &at, uint32_t together);
     void fetch_together(uint32_t together);
     void contend(Stay Visit::*stay, uint32_t window);
-    void touch_sector(Filler &filler, Sector &at, const Part &part, bool write, bool bypass, Touch &touch);
-    void fill(Filler &filler, uint64_t bytes, bool write, Touch &touch);
+    void touch_sector(Filler &filler, Sector &at, const Part &part, Use use, bool bypass, Touch &touch);
+    void fill(Filler &filler, uint64_t bytes, bool dirty, Touch &touch);
     uint32_t clock(const Filler &filler) const;
     bool resident(uint32_t filled_at, uint32_t now) const {
         return static_cast<int64_t>(now) - filled_at <= static_cast<int64_t>(capacity_);

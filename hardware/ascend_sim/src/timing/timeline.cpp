@@ -116,22 +116,20 @@ void Timeline::use_loaded(Core &at) {
 Touch Timeline::touch(Core &at, const Step &step, bool write) {
     const Move &move = moves_[step.value];
     const bool bypass = step.flags & BYPASS;
+    const Use use = !write ? Use::READ : step.flags & ATOMIC ? Use::UPDATE : Use::WRITE;
     Touch touch;
     uint64_t address = move.gm;
     for (uint32_t i = 0; i < move.bursts; ++i, address += move.bytes + move.gap) {
-        l2_.burst(at.filler, address, move.bytes, write, bypass, touch);
+        l2_.burst(at.filler, address, move.bytes, use, bypass, touch);
         touch.pages += i > 0 && address / PAGE != (address - move.bytes - move.gap) / PAGE;
     }
-    if (write && bypass) touch.written_back += touch.hit + touch.miss;  // written directly to HBM
+    if (write && bypass) touch.written_back += touch.bytes();  // written directly to HBM
     totals_.misaligned += touch.extra;
     (write ? totals_.bursts_out : totals_.bursts_in) += move.bursts;
     totals_.hbm_write += touch.written_back;
-    if (write) {
-        totals_.l2_write += touch.hit + touch.miss;
-    } else {
-        totals_.hbm_read += touch.fetched();
-        totals_.l2_read += touch.hit + touch.joint - touch.parts();
-    }
+    totals_.hbm_read += touch.fetched();
+    if (write) totals_.l2_write += touch.bytes();
+    else totals_.l2_read += touch.hit + touch.joint - touch.parts();
     return touch;
 }
 
@@ -169,16 +167,16 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     Ticks shared = 0;  // what it would not cost if the bytes were in L2
     const uint64_t extra = static_cast<uint64_t>(found.extra) * L2::SECTOR;
     if (write) {
-        const Ticks out = (step.pipe == ASC_FIX ? rates.fix : rates.write).of(found.hit + found.miss + extra);
+        const Ticks out = (step.pipe == ASC_FIX ? rates.fix : rates.write).of(found.bytes() + extra);
         time += step.flags & ATOMIC ? out * atomic_ / CYCLE : out;
     } else {
         time += rates.l2.of(found.hit) + read(at, move, found, extra);
         const uint64_t fetched = found.fetched() + extra;
         shared = std::max<Ticks>(0, rates.hbm.of(fetched) - rates.l2.of(fetched));
-        at.span.l2 += rates.l2_share.of(found.hit + found.miss + found.joint);
+        at.span.l2 += rates.l2_share.of(found.bytes());
     }
     at.work[step.pipe] += time - shared;
-    const Ticks hbm = share_of_hbm(at, write ? 0 : found.fetched(), found.written_back);
+    const Ticks hbm = share_of_hbm(at, found.fetched(), found.written_back);
     const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
     const Times through{end, start.least + time - shared + launch_.left.of(shared, start.least + time - launch_.since)};
     if (rates.share.scaled >= rates.hbm.scaled) transfer(at, hbm, end);
@@ -262,13 +260,14 @@ void Timeline::matmul(Core &at, const Step &step) {
     at.filler.takes = launch_.window;
     Costs::Matmul cost = product.cost;
     Touch found;
-    for (const int matrix : {0, 1, 3}) touch_rows(at, product.matrix[matrix], false, found);
+    for (const int matrix : {0, 1, 3}) touch_rows(at, product.matrix[matrix], Use::READ, found);
     Touch stored;
-    touch_rows(at, product.matrix[2], true, stored);
+    touch_rows(at, product.matrix[2], step.flags & ATOMIC ? Use::UPDATE : Use::WRITE, stored);
     at.work[step.pipe] += costs_.matmul_time(cost);
     at.span.products += costs_.matmul_time(cost);
     const uint64_t bytes = found.miss + found.joint;
-    const Ticks from_hbm = rates.cube_share.of(found.fetched()) + rates.cube_l2.of(found.joint - found.parts());
+    const uint64_t fetched = found.fetched() + stored.fetched();
+    const Ticks from_hbm = rates.cube_share.of(fetched) + rates.cube_l2.of(found.joint - found.parts());
     const Ticks fetching = std::max<Ticks>(0, std::max(rates.port.of(bytes), from_hbm) - rates.cube_l2.of(bytes));
     Costs::Matmul least = cost;
     cost.mte2 += fetching;
@@ -277,21 +276,21 @@ void Timeline::matmul(Core &at, const Step &step) {
     totals_.busy[ASC_MTE1] += cost.mte1;
     totals_.busy[ASC_MTE2] += cost.mte2;
     totals_.busy[ASC_FIX] += cost.fix;
-    totals_.hbm_read += found.fetched();
+    totals_.hbm_read += fetched;
     totals_.hbm_write += found.written_back + stored.written_back;
     totals_.l2_read += cost.read - std::min(cost.read, found.fetched());
     totals_.l2_write += cost.written;
     at.span.l2 += rates.l2_share.of(cost.read);
     const Times end = launch_.cubes[at.cube].book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
-    share_of_hbm(at, found.fetched(), found.written_back + stored.written_back);
+    share_of_hbm(at, fetched, found.written_back + stored.written_back);
     transfer(at, fetching, end.time);
     run(at, step, std::max(start.time, end.time - cost.mac), end, end);
     at.pipe[step.pipe].free = end;
 }
 
-void Timeline::touch_rows(Core &at, const MatrixRows &rows, bool write, Touch &touch) {
+void Timeline::touch_rows(Core &at, const MatrixRows &rows, Use use, Touch &touch) {
     for (uint32_t row = 0; row < rows.count; ++row)
-        l2_.burst(at.filler, rows.begin + row * rows.pitch, rows.bytes, write, false, touch);
+        l2_.burst(at.filler, rows.begin + row * rows.pitch, rows.bytes, use, false, touch);
 }
 
 }  // namespace sim

@@ -126,7 +126,7 @@ private:
     void hold(Core &core, uint8_t pipe, Moment until);
     void barrier(Core &core, const Step &step);
     void matmul(Core &core, const Step &step);
-    void touch_rows(Core &core, const MatrixRows &rows, bool write, Touch &touch);
+    void touch_rows(Core &core, const MatrixRows &rows, Use use, Touch &touch);
     Moment &token(Core &core, uint32_t token);
     std::string lines_json() const;
 

@@ -147,7 +147,7 @@ void Timeline::product(Unit &at, const Instr &instr) {
     Product product{costs_.matmul(instr, launch_.rates.cube_l2, launch_.rates.fix), {}};
     std::copy(std::begin(instr.matrix), std::end(instr.matrix), product.matrix);
     products_.push_back(product);
-    keep(at, instr, static_cast<int64_t>(products_.size() - 1));
+    keep(at, instr, static_cast<int64_t>(products_.size() - 1), instr.atomic ? ATOMIC : 0);
 }
 
 // ---- loops of scalar accesses ------------------------------------------------------------------------------------

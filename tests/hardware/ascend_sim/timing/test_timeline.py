@@ -150,6 +150,29 @@ def test_dirty_data_that_must_leave_l2_takes_its_share_of_hbm() -> None:
     assert report["bytes"]["hbm_write"] == 56 * KB
 
 
+def test_an_atomic_copy_fetches_what_is_not_in_l2() -> None:
+    def fetched(*records: str) -> int:
+        return int(time(one(*records), ROUND)["bytes"]["hbm_read"])
+
+    added = copy_out(Z, 4 * KB, atomic=1)
+    assert fetched(added) == fetched(added, added) == fetched(added, copy_in(Z, 4 * KB)) == 4 * KB
+    assert fetched(copy_out(Z, 4 * KB), added) == 0
+    profile = ROUND.changed(memory__write_core_gbs=6400)
+    assert ns(one(added), profile) == 4 * KB / 64 > ns(one(copy_out(Z, 4 * KB)), profile)
+
+
+def test_cores_fetch_together_what_they_add_to() -> None:
+    report = time(launch([[copy_out(Z, 4 * KB, atomic=1)] for _ in range(8)]), ROUND)
+    assert report["bytes"]["hbm_read"] == 4 * KB
+
+
+def test_a_write_of_a_part_of_a_block_fetches_the_rest_of_it() -> None:
+    parts = [copy_out(Z + 4, 8), copy_out(Z + 36, 64)]  # in one block, and in three of which one is whole
+    assert time(one(*parts), ROUND)["bytes"]["hbm_read"] == 3 * 32
+    assert time(one(*parts, copy_in(Z, 128)), ROUND)["bytes"]["hbm_read"] == 3 * 32
+    assert time(one(copy_out(Z, 128), *parts), ROUND)["bytes"]["hbm_read"] == 0
+
+
 def test_a_bypassing_read_leaves_no_trace_in_l2() -> None:
     report = time(one(copy_in(X, 4 * KB, bypass=1), copy_in(X, 4 * KB)), ROUND)
     assert report["bytes"]["hbm_read"] == 8 * KB
@@ -491,6 +514,14 @@ def test_a_product_that_is_added_to_memory_costs_the_factor_of_atomic_copies() -
     assert product(1) - product(0) == pytest.approx(128 * 128 * 4 / 32)
     added = launch([[copy_out(Z, 4 * KB, atomic=1)]])
     assert ns(added) == 10 + 2 * 4 * KB / 16
+
+
+def test_a_product_fetches_what_it_is_added_to() -> None:
+    def fetched(atomic: int) -> int:
+        product = f"{SMALL_PRODUCT} out={Z} out_bytes={64 * KB} outs=1 atomic={atomic}"
+        return int(time(launch([[product]], kind=1), ROUND)["bytes"]["hbm_read"])
+
+    assert [fetched(0), fetched(1)] == [0, 64 * KB]
 
 
 def test_the_bias_of_a_product_is_fetched_and_loaded() -> None:
