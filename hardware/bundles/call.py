@@ -6,17 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from kernel_gym.hardware.bundles import host, launch_text
+from kernel_gym.hardware.bundles import host, launch_text, tilings
 from kernel_gym.hardware.bundles.host import HostFailure, HostProgram, Parameter, TensorArgument
 from kernel_gym.hardware.bundles.model_process import ModelFailure
-from kernel_gym.hardware.bundles.provenance import Probe
+from kernel_gym.hardware.bundles.provenance import Origin, Probe
 from kernel_gym.hardware.bundles.text import Bundle
 from kernel_gym.hardware.bundles.tilings import Tilings
+from kernel_gym.hardware.bundles.time_left import TimeLeft
 from kernel_gym.hardware.device import Array, Build, Fault, Inputs, Run, numpy_dtype
 from kernel_gym.kernel import BUNDLE_TEXTS
 from kernel_gym.tasks.specs import InputSpec, Signature, TensorSpec
@@ -36,13 +37,14 @@ _NAN = 0xFF
 
 @dataclass(frozen=True)
 class BuiltBundle:
-    """A bundle whose host code and kernel are compiled for a task."""
+    """A bundle whose host code and kernel are compiled for a task; `all_calls` is the time of its verdict."""
 
     bundle: Bundle
     program: HostProgram
     kernel: Build
     column: int
     task: Task
+    all_calls: TimeLeft
     tilings: Tilings = field(default_factory=Tilings)
 
 
@@ -111,18 +113,23 @@ class Call:
         self.computed: list[str] = []
         self.moved: list[tuple[str, int]] = []  # names, and the bytes that are read and written for them
         self.results: list[list[Array]] = []
+        self._tiling_left = tilings.limit(built.all_calls)
         self._sent = 0
+        self._written: list[Origin] = []  # results of launches that others have written over
         self._tensors: dict[int, tuple[int, Array]] = {}  # number and content by their addresses in the model's process
         self._numbers = 0
 
     def launch(
         self, name: str, arguments: list[Any], addresses: list[int], made: list[int]
     ) -> dict[int, torch.Tensor] | None:
-        """Run one launch on the device; None if it failed, and then `failure` says why."""
+        """Run one launch on the device; None if it failed, and then `failure` says why, or if one before it failed."""
+        if self.failure is not None:
+            return None
         try:
             return self._launch(name, arguments, addresses, made)
         except HostFailure as failure:
-            self.failure = self._fault("HOST", str(failure), _HOST)
+            status: Literal["timeout", "fault"] = "timeout" if failure.late else "fault"
+            self.failure = replace(self._fault("HOST", str(failure), _HOST), status=status)
         except ModelFailure as failure:
             self.failure = self.failed(failure)
         return None
@@ -162,7 +169,7 @@ class Call:
             text = f"ModelNew returns {_describe(shapes)}, the reference {_describe(expected)}"
             return self._fault("OUTPUT_SHAPE", text, _MODEL)
         for index, tensor in enumerate(outputs):
-            self._note(f"output {index}", _to_numpy(tensor), index in made, fresh=True)
+            self._note(f"output {index}", _to_numpy(tensor), "output", index in made)
         if len(self.runs) != len(self._probe.attributes):
             self.computed.append("the number of launches")
         return None
@@ -216,7 +223,7 @@ class Call:
         known = self._built.tilings.find(request)
         if known is None:
             self.computed.append(f"what launch {len(self.runs) + 1} asks the tiling function")
-        return known or host.tile(self._built.program, request)
+        return known or host.tile(self._built.program, request, self._tiling_left)
 
     def _on_device(
         self, inputs: list[Any], outputs: list[Any], tiling: host.Tiling, addresses: list[int], made: list[int]
@@ -224,13 +231,17 @@ class Call:
         given = [_to_numpy(tensor) for tensor in inputs if tensor is not None]
         memory = [_to_numpy(tensor) for tensor in outputs]
         number = len(self.runs) + 1
-        for index, array in enumerate(given):
-            self._note(f"input {index} of launch {number}", array, index in made)
+        paid = [
+            self._note(f"input {index} of launch {number}", array, "input", index in made)
+            for index, array in enumerate(given)
+        ]
         for index, array in enumerate(memory, len(given)):
             name = f"the content of output {index - len(given)} of launch {number}"
             inputs_there = _where_it_is(array, addresses[index], given, addresses)
-            is_made = any(place in made for place in inputs_there or [index])
-            self._note(name, array, is_made, fresh=True, is_noted=bool(inputs_there))
+            is_made = index in made and not inputs_there
+            self._note(name, array, "memory", is_made, any(paid[place] for place in inputs_there))
+            for place in inputs_there:
+                paid[place] = False  # one copy is the memory of one output
         numbers = [self._number(address, array) for address, array in zip(addresses, given, strict=False)]
         for address, array in zip(addresses[len(given) :], memory, strict=True):
             numbers.append(self._number(address, array, numbers))
@@ -288,32 +299,40 @@ class Call:
         self._tensors[address] = (number, array)
         return number
 
-    def _note(self, name: str, array: Array, made: bool, fresh: bool = False, is_noted: bool = False) -> None:
-        """Note an array that torch computed, put together, copied or filled.
+    def _note(
+        self, name: str, array: Array, role: Literal["input", "memory", "output"], made: bool, is_paid: bool = False
+    ) -> bool:
+        """Note an array that torch computed, put together, copied or filled, and return whether that has a price.
+
+        What a launch writes over is there no more: the next call needs constants and inputs of the task again, and a
+        result that is used once more was copied before. A whole copy of what is still there looks like the original.
 
         Args:
             name: What it is.
             array: Its values.
+            role: Whether it is an input of a launch, the memory of an output before the launch, or the model's output.
             made: Whether torch wrote it in this call, as the model's process says.
-            fresh: Whether a call needs it anew. Other constants may have been there before the call.
-            is_noted: Whether it is noted already: an output that is also an input. Which one it is may be computed, and
-                constants and inputs of the task are there for one call only, if a launch writes over them.
+            is_paid: Whether it has its price already, as an input of the same launch.
         """
         known = [*(self._inputs.values or ()), *(array for results in self.results for array in results)]
         origin = self._probe.origin(self._sent, array, known)
         self._sent += 1
-        if origin == "computed":
+        price = 0
+        if origin.kind == "computed":
             self.computed.append(name)
-        elif is_noted and (made or (origin != "constant" and not self._is_input(array))):
-            return
-        elif origin == "moved" or (origin == "same" and (made or is_noted) and array.nbytes):
-            self.moved.append((name, 2 * array.nbytes))
-        elif origin == "constant" and (made or fresh) and not self._is_unset(array):
-            self.moved.append((name, array.nbytes))
+        elif origin.kind == "constant":
+            price = array.nbytes if (made or role != "input") and not self._is_unset(array) else 0
+        elif origin.kind == "moved" or made or self._is_gone(origin) or (origin.kind == "input" and role == "memory"):
+            price = 2 * array.nbytes
+        if origin.kind == "result" and role == "memory":
+            self._written.append(origin)
+        if price and not is_paid:
+            self.moved.append((name, price))
+        return price > 0
 
-    def _is_input(self, array: Array) -> bool:
-        """Return whether an array has the values of an input of the task."""
-        return any(_is_same(array, value) for value in self._inputs.values or ())
+    def _is_gone(self, origin: Origin) -> bool:
+        """Return whether a launch has written over what an array is: then it is a copy that was made before."""
+        return any(origin.meets(written) for written in self._written)
 
     def _is_unset(self, array: Array) -> bool:
         """Return whether an array is memory that nobody has written."""
@@ -372,7 +391,8 @@ def _where_it_is(array: Array, address: int, given: Sequence[Array], addresses: 
 def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:
     """Return the run of a model or binding that fails."""
     rule = "BINDING" if failure.part == _BINDING else "MODEL"
-    return _fault(built, source, Fault(rule, failure.message, failure.line), failure.part)
+    run = _fault(built, source, Fault(rule, failure.message, failure.line), failure.part)
+    return replace(run, status="timeout") if failure.late else run
 
 
 def _fault(built: BuiltBundle, source: str, fault: Fault, part: str) -> Run:

@@ -18,9 +18,10 @@ from pathlib import Path
 from kernel_gym import activity
 from kernel_gym.confinement import building
 from kernel_gym.hardware.bundles.text import Bundle
+from kernel_gym.hardware.bundles.time_left import TimeLeft
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as programs
-from kernel_gym.hardware.host.compiler import call_confined, compiler_roots, diagnostics, unexplained
+from kernel_gym.hardware.host.compiler import SECONDS, call_confined, compiler_roots, diagnostics, unexplained
 from kernel_gym.kernel import BUNDLE_TEXTS
 
 INCLUDE = Path(__file__).resolve().parent / "include"
@@ -118,7 +119,16 @@ class Tiling:
 
 
 class HostFailure(Exception):
-    """Raised if the tiling function fails or sets something that no device accepts; the message is for the author."""
+    """Raised if the tiling function fails or sets something that no device accepts; the message is for the author.
+
+    Args:
+        message: What happened.
+        late: Whether it took too long.
+    """
+
+    def __init__(self, message: str, late: bool = False) -> None:
+        super().__init__(message)
+        self.late = late
 
 
 @dataclass(frozen=True)
@@ -180,13 +190,21 @@ def request(
     return "\n".join(lines) + "\n"
 
 
-def tile(program: HostProgram, request: str) -> Tiling:
+def tile(program: HostProgram, request: str, left: TimeLeft | None = None) -> Tiling:
     """Run the tiling function for one launch and return what it set.
+
+    Args:
+        program: The host code.
+        request: What the function is told.
+        left: How long it may take, if that is less than any program may.
+
+    Returns:
+        What it set.
 
     Raises:
         HostFailure: If it fails, or if no device accepts what it set.
     """
-    words = {line[0]: line[1:] for line in _ask(program.folder, "tile", request) if line}
+    words = {line[0]: line[1:] for line in _ask(program.folder, "tile", request, left) if line}
     if words.get("status") != ["0"]:
         raise HostFailure(
             f"the tiling function returned {' '.join(words.get('status', ['nothing']))}, not GRAPH_SUCCESS"
@@ -203,17 +221,23 @@ def _workspace(words: dict[str, list[str]]) -> int:
     return sum(_number([word], "GetWorkspaceSizes", 0, MOST_WORKSPACE) for word in words.get("workspace", []))
 
 
-def _ask(program: Path, what: str, request: str = "") -> list[list[str]]:
+def _ask(program: Path, what: str, request: str = "", left: TimeLeft | None = None) -> list[list[str]]:
     """Run the host code in a folder of its own, which nothing survives, and return the lines of its response."""
+    left = left or TimeLeft(SECONDS, "the host code")
     folder = Path(tempfile.mkdtemp(prefix="kernel_gym-"))
     try:
         (folder / REQUEST).write_text(request)
         system = ["/usr", "/lib", "/lib64", "/etc/ld.so.cache"]
         command = [str(program / PROGRAM), what]
-        code, output = call_confined(programs.runtime(), command, folder, [program, *system], processes="alone")
+        with left.spend():
+            code, output = call_confined(
+                programs.runtime(), command, folder, [program, *system], processes="alone", seconds=left.seconds
+            )
         response = _response(folder / RESPONSE)
     finally:
         building.remove(folder)
+    if code < 0 and not left.seconds:
+        raise HostFailure(left.why(), late=True)
     if code or response is None:
         words = " ".join(output.split())[-200:]
         ending = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 import torch
 
 from kernel_gym.confinement.python_process import PythonProcess
+from kernel_gym.hardware.bundles.time_left import TimeLeft
 from kernel_gym.kernel import BUNDLE_TEXTS
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.messages import BrokenMessage
 
-#: Seconds that the model may take to build itself and around its launches.
+#: Seconds that the model may take in one call to build itself and around its launches.
 SECONDS = 300.0
 #: Bytes of the tensors of one launch or result: so many times those of the task, and at least so many.
 MOST_TIMES, LEAST_BYTES = 32, 256 << 20
@@ -24,12 +24,13 @@ MOST_TIMES, LEAST_BYTES = 32, 256 << 20
 
 @dataclass(eq=False)
 class ModelFailure(Exception):
-    """Raised if the model or its binding fails: the part of the bundle, what happened, and the line."""
+    """Raised if the model or its binding fails: the part of the bundle, what happened, the line, whether it is late."""
 
     part: str
     message: str
     line: int | None = None
     kind: str = ""
+    late: bool = False
 
 
 #: Runs one launch: the operator's name, for each argument a tensor or a plain value, the tensors' addresses in the
@@ -44,16 +45,17 @@ class ModelProcess(PythonProcess):
     def __init__(self) -> None:
         package = str(Path(__file__).resolve().parent.parent)
         super().__init__("kernel_gym.hardware.bundles.model_server", "bundle", torch.get_num_threads(), [package])
-        self._left = SECONDS
         self._most_bytes = LEAST_BYTES
         #: The outputs of the last call that torch wrote, by position.
         self.made: list[int] = []
 
-    def forward(self, request: dict[str, Any], tensors: Sequence[torch.Tensor], launch: Launch) -> list[torch.Tensor]:
-        """Call the model; `launch` runs its launches. A ModelFailure if the model fails."""
-        self._left = SECONDS
+    def forward(
+        self, request: dict[str, Any], tensors: Sequence[torch.Tensor], launch: Launch, all_calls: TimeLeft
+    ) -> list[torch.Tensor]:
+        """Call the model; `launch` runs its launches. A ModelFailure if the model fails or takes too long."""
+        left = TimeLeft(SECONDS, "the model", all_calls)
         self._most_bytes = max(LEAST_BYTES, MOST_TIMES * sum(tensor.nbytes for tensor in tensors))
-        reply, outputs = self._exchange(request, tensors)
+        reply, outputs = self._exchange(request, tensors, left)
         while reply.get("kind") == "launch":
             try:
                 results = _launched(reply, outputs, launch)
@@ -61,9 +63,9 @@ class ModelProcess(PythonProcess):
                 self.close()
                 raise
             if results is None:
-                reply, outputs = self._exchange({"error": True}, ())
+                reply, outputs = self._exchange({"error": True}, (), left)
             else:
-                reply, outputs = self._exchange({"outputs": list(results)}, list(results.values()))
+                reply, outputs = self._exchange({"outputs": list(results)}, list(results.values()), left)
         if reply.get("kind") == "error":
             line = reply.get("line")
             kind, part = str(reply.get("type", "")), str(reply.get("part", ""))
@@ -74,24 +76,23 @@ class ModelProcess(PythonProcess):
         return outputs
 
     def _exchange(
-        self, request: dict[str, Any], tensors: Sequence[torch.Tensor]
+        self, request: dict[str, Any], tensors: Sequence[torch.Tensor], left: TimeLeft
     ) -> tuple[dict[str, Any], list[torch.Tensor]]:
-        began = time.monotonic()
         try:
-            with self._alarm(self._left):
+            with left.spend(), self._alarm(left.seconds):
                 messages.send(self._requests, json.dumps(request), tensors)
                 text, outputs = messages.receive(self._responses, self._most_bytes)
-            self._left = max(0.0, self._left - (time.monotonic() - began))
             reply = json.loads(text)
             if not isinstance(reply, dict):
                 raise BrokenMessage("no object")
         except (OSError, EOFError, BrokenMessage, ValueError, RecursionError) as error:
             status, words = self._wait(0.0 if isinstance(error, BrokenMessage) else 5.0)
-            why = f"took longer than {SECONDS:.0f} s" if self._late else f"ended its process (status {status})"
+            why = f"the model ended its process (status {status})"
             if isinstance(error, BrokenMessage):
-                why = f"sent what no launch and no result has: {error}"
-            last = f": {words.splitlines()[-1]}" if words and not self._late else ""
-            raise ModelFailure(BUNDLE_TEXTS["model_src"], f"the model {why}{last}") from error
+                why = f"the model sent what no launch and no result has: {error}"
+            last = f": {words.splitlines()[-1]}" if words else ""
+            text = left.why() if self._late else f"{why}{last}"
+            raise ModelFailure(BUNDLE_TEXTS["model_src"], text, late=self._late) from error
         return reply, outputs
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from kernel_gym.hardware.device import Array
 
-#: `same` is an array that the model was given, or a part of one that lies in one piece; `moved` is put together from
-#: such arrays and constants; `computed` is anything else.
-Origin: TypeAlias = Literal["same", "moved", "constant", "computed"]
+#: `input` and `result`: an input of the task or a result of a launch, or a part of one that lies in one piece, in any
+#: shape; `moved` is put together from such arrays and constants, or has another type; `computed` is anything else.
+Kind: TypeAlias = Literal["input", "result", "moved", "constant", "computed"]
 #: Least and most bits of the first value, between 1e11 and 7e11; others follow, so that their number is the difference
 #: of the bits. No usual constant is among them. A secret first value keeps models from making one of them.
 _FIRST = (0x52000000, 0x53000000)
@@ -32,11 +32,26 @@ _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where an array comes from; an input or result is the elements from `begin` to `end` of the array `source`."""
+
+    kind: Kind
+    source: int = -1
+    begin: int = 0
+    end: int = 0
+
+    def meets(self, other: Origin) -> bool:
+        """Return whether two arrays have elements in common."""
+        return self.source == other.source and self.begin < other.end and other.begin < self.end
+
+
+@dataclass(frozen=True)
 class _Source:
     """An array that the model was given: the number of its first element, None if it has no numbers, and its size."""
 
     start: int | None
     size: int
+    kind: Literal["input", "result"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +86,8 @@ class Probe:
             result: Whether it stands for a result of a launch.
         """
         coded = array.dtype.name in _CODED and not fixed
-        self._sources.append(_Source(self._count if coded else None, array.size))
+        kind: Literal["input", "result"] = "result" if result else "input"
+        self._sources.append(_Source(self._count if coded else None, array.size, kind))
         if coded:
             self._given.append(None)
             numbers = np.arange(self._count, self._count + array.size, dtype=np.uint32)
@@ -104,37 +120,46 @@ class Probe:
         sent = self._sent[index] if index < len(self._sent) else _Sent("", ())
         flat = np.ravel(array)
         if (sent.dtype, sent.shape) != (flat.dtype.name, array.shape):  # a shape can carry a number, too
-            return "computed"
+            return Origin("computed")
         if not array.size:
-            return "same"
+            return Origin("result")
         words = _bits(flat)
         if sent.part is not None:
             source, begin = sent.part
             same = [_bits(np.ravel(a)[begin : begin + flat.size]) for a in known[source : source + 1]]
-            return "same" if same and np.array_equal(words, same[0]) else "computed"
+            is_same = same and np.array_equal(words, same[0])
+            return self._part_of(source, begin, flat.size) if is_same else Origin("computed")
         if sent.values is None:
-            return "computed"
+            return Origin("computed")
         if sent.dtype not in _CODED:
             return self._origin_of_narrow(flat, sent.values, known)
         numbers = self._numbers(sent.values)
         if (numbers < 0).all() and np.array_equal(words, _bits(sent.values)):
-            return "constant"
+            return Origin("constant")
         # An element is one or the other: the choice between a constant and a moved element would carry a bit.
         expected = np.where(numbers < 0, _bits(sent.values), self._gathered(numbers, words, known))
-        return "moved" if np.array_equal(words, expected) else "computed"
+        return Origin("moved" if np.array_equal(words, expected) else "computed")
+
+    def _part_of(self, source: int, begin: int, size: int) -> Origin:
+        return Origin(self._sources[source].kind, source, begin, begin + size)
 
     def _origin_of_narrow(self, flat: Array, others: Array, known: Sequence[Array]) -> Origin:
         """Return where an array of integers or of 16-bit floats comes from; in the second call it had other values.
 
         Such values are too few to have one for each element: what is not a whole array that the model was given may
         have been chosen by value. It must be the same array in both calls. If it equals several arrays of the second
-        call, their arrays of the call itself must be equal, because the choice between them could carry a bit.
+        call, their arrays of the call itself must be equal, because the choice between them could carry a bit. With
+        elements of another size it is a copy.
         """
-        pairs = zip(known, self._given, strict=False)
-        sources = [array for array, other in pairs if other is not None and _is_equal(others, other)]
-        if sources:
-            return "same" if all(_is_equal(flat, source) for source in sources) else "computed"
-        return "constant" if np.array_equal(_bits(flat), _bits(others)) else "computed"
+        pairs = enumerate(zip(known, self._given, strict=False))
+        sources = [i for i, (_, other) in pairs if other is not None and _is_equal(others, other)]
+        if not sources:
+            return Origin("constant" if np.array_equal(_bits(flat), _bits(others)) else "computed")
+        if not all(_is_equal(flat, known[source]) for source in sources):
+            return Origin("computed")
+        own = [source for source in sources if known[source].dtype.itemsize == flat.dtype.itemsize]
+        inputs = [source for source in own if self._sources[source].kind == "input"]
+        return self._part_of((inputs or own)[-1], 0, flat.size) if own else Origin("moved")
 
     def _whole(self, flat: Array) -> Array | None:
         """Return the array without numbers that was given and is sent back as it was; the last one is likeliest."""

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 
 from kernel_gym.errors import BundleError, InfrastructureError, TaskError
-from kernel_gym.hardware.bundles import host, launch_text
+from kernel_gym.hardware.bundles import host, launch_text, time_left
 from kernel_gym.hardware.bundles.call import BuiltBundle, Call, Prices, ProbeCall, failed, to_torch
 from kernel_gym.hardware.bundles.host import HostProgram
 from kernel_gym.hardware.bundles.model_process import ModelFailure, ModelProcess
@@ -78,7 +78,7 @@ class BundleRunner:
         if not build.ok:
             part = launch_text.PART
             return Build(kernel, diagnostics=tuple(replace(d, part=part) for d in build.diagnostics))
-        self._built[kernel.digest] = BuiltBundle(bundle, program, build, column, task)
+        self._built[kernel.digest] = BuiltBundle(bundle, program, build, column, task, time_left.of_verdict(task))
         if len(self._built) > KEPT:
             shutil.rmtree(self._built.popitem(last=False)[1].program.folder, ignore_errors=True)
         return replace(build, kernel=kernel, preprocessed=launch_text.of_author(build.preprocessed))
@@ -136,7 +136,7 @@ class BundleRunner:
                 if not self._processes["probe"][1].alive:
                     raise
             self._end_processes()
-            built.tilings.make(built.program, call.requests, (inputs.case, inputs.seed))
+            built.tilings.make(built.program, call.requests, (inputs.case, inputs.seed), built.all_calls)
             self._probed = (key, call.probe)
         return self._probed[1]
 
@@ -174,7 +174,8 @@ class BundleRunner:
             "seed": inputs.seed,
             "poison": inputs.poison,
         }
-        return self._model(built, role).forward(request, [to_torch(array) for array in inputs.values or ()], launch)
+        tensors = [to_torch(array) for array in inputs.values or ()]
+        return self._model(built, role).forward(request, tensors, launch, built.all_calls)
 
     def _model(self, built: BuiltBundle, role: str) -> ModelProcess:
         """Return a confined process of a bundle; another bundle's is ended first."""

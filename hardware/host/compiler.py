@@ -45,6 +45,7 @@ def call_confined(
     read: Iterable[Path | str],
     environment: Mapping[str, str] = _NOTHING,
     processes: Literal["many", "alone"] = "many",
+    seconds: float = SECONDS,
 ) -> tuple[int, str]:
     """Return exit status and output of a program that may write `folder` only and read `read` besides.
 
@@ -55,6 +56,7 @@ def call_confined(
         read: What it may read.
         environment: Further variables.
         processes: `alone` for a program that reads and writes files and asks the system for nothing else.
+        seconds: How long it may take.
 
     Returns:
         Both.
@@ -68,13 +70,15 @@ def call_confined(
     limits += ["--processes", processes]
     limits += [word for path in readable for word in ("--read", path)]
     whole = confinement.wrapped([str(runtime.confine), *limits, "--", *command], read=readable, write=[folder])
-    code, words = call(whole, folder, environment)
+    code, words = call(whole, folder, environment, seconds)
     if code == NOT_CONFINED:
         raise InfrastructureError(f"the compiler could not be confined: {words.strip()[:200]}")
     return code, words
 
 
-def call(command: list[str], folder: Path, environment: Mapping[str, str] = _NOTHING) -> tuple[int, str]:
+def call(
+    command: list[str], folder: Path, environment: Mapping[str, str] = _NOTHING, seconds: float = SECONDS
+) -> tuple[int, str]:
     """Return exit status and output of a compiler.
 
     The output goes to a file, where the limit on file sizes applies. The file has no name, so that a program which may
@@ -85,7 +89,7 @@ def call(command: list[str], folder: Path, environment: Mapping[str, str] = _NOT
             command, cwd=folder, env=_environment(folder) | dict(environment), stdin=subprocess.DEVNULL, stdout=words,
             stderr=words, start_new_session=True,
         )  # fmt: skip
-        alarm = Timer(SECONDS, _kill, (process,))
+        alarm = Timer(seconds, _kill, (process,))
         alarm.daemon = True
         alarm.start()
         code = process.wait()  # subprocess's own timeout would poll and sleep

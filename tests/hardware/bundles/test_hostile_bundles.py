@@ -1,7 +1,6 @@
 """Bundles that try to earn a verdict, a file or a number that is not theirs."""
 
 import os
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,12 +10,15 @@ from repository import ROOT
 
 from kernel_gym.confinement import building
 from kernel_gym.hardware.ascend_sim.device import AscendSim
-from kernel_gym.hardware.bundles import call, host, model_process, model_server, tilings
+from kernel_gym.hardware.bundles import call, host, model_process, model_server, tilings, time_left
 from kernel_gym.hardware.bundles.host import Attribute, HostFailure
 from kernel_gym.hardware.bundles.model_process import ModelFailure
+from kernel_gym.hardware.bundles.provenance import Origin
 from kernel_gym.hardware.bundles.text import read
+from kernel_gym.hardware.bundles.time_left import TimeLeft
 from kernel_gym.hardware.device import Fault, Inputs, Run
 from kernel_gym.kernel import Kernel
+from kernel_gym.suites import find_task
 from kernel_gym.suites.problem_files import load_file
 from kernel_gym.tasks.specs import Signature
 from kernel_gym.verdict import Cheated, Feasible, Incorrect, Uncompilable
@@ -137,7 +139,7 @@ def test_a_launch_that_is_no_launch_is_the_model_s_fault(reply):
 
 
 def a_call(sample, **changes):
-    built = call.BuiltBundle(read(sample("relu")), None, None, 0, None)
+    built = call.BuiltBundle(read(sample("relu")), None, None, 0, None, TimeLeft(60.0, "all calls"))
     return call.Call(built, sample("relu"), Inputs(Signature((), ()), **changes), None, (), 100, None)
 
 
@@ -178,44 +180,70 @@ def test_all_launches_of_a_call_share_one_budget(sample):
 
 
 @pytest.mark.parametrize(
-    ("origin", "made", "fresh", "nbytes"),
+    ("kind", "role", "made", "nbytes"),
     [
-        ("same", False, False, None),
-        ("same", True, False, 800),  # a copy, or an operation that changed nothing
-        ("moved", True, False, 800),
-        ("constant", False, False, None),  # of the constructor
-        ("constant", True, False, 400),  # a fill
-        ("constant", False, True, 400),
+        ("input", "input", False, None),
+        ("input", "output", False, None),
+        ("input", "memory", False, 800),  # the next call would need it again
+        ("result", "memory", False, None),
+        ("result", "input", True, 800),  # a copy, or an operation that changed nothing
+        ("moved", "input", False, 800),
+        ("constant", "input", False, None),  # of the constructor
+        ("constant", "input", True, 400),  # a fill
+        ("constant", "memory", False, 400),
+        ("constant", "output", False, 400),
     ],
 )
-def test_what_torch_moves_copies_or_fills_has_a_price(sample, origin, made, fresh, nbytes):
+def test_what_torch_moves_copies_or_fills_has_a_price(sample, kind, role, made, nbytes):
     one = a_call(sample, poison=0xA5)
-    one._probe = SimpleNamespace(origin=lambda *_: origin)
-    one._note("it", np.zeros(100, np.float32), made, fresh)
-    one._note("nothing", np.zeros(0, np.float32), made, fresh) if origin == "same" else None
+    one._probe = SimpleNamespace(origin=lambda *_: Origin(kind, 0, 0, 100))
+    assert one._note("it", np.zeros(100, np.float32), role, made) == bool(nbytes)
     assert one.moved == ([("it", nbytes)] if nbytes else [])
+    if kind in ("input", "result"):
+        assert not one._note("nothing", np.zeros(0, np.float32), role, made)
 
 
-@pytest.mark.parametrize(
-    ("origin", "is_input", "nbytes"),
-    [("constant", False, 400), ("same", True, 800), ("same", False, None), ("moved", False, None)],
-)
-def test_constants_and_inputs_that_a_launch_writes_over_have_a_price(sample, origin, is_input, nbytes):
-    """An output that is also an input: the next call would need them again."""
-    one = a_call(sample, poison=0xA5)
-    one._probe = SimpleNamespace(origin=lambda *_: origin)
-    array = np.full(100, 3, np.float32)
-    one._inputs = replace(one._inputs, values=(array.copy(),) if is_input else ())
-    one._note("it", array, made=False, fresh=True, is_noted=True)
-    one._note("a copy that was timed as an input", array, made=True, fresh=True, is_noted=True)
-    assert one.moved == ([("it", nbytes)] if nbytes else [])
+def test_a_copy_that_has_its_price_as_an_input_has_no_other_as_memory(sample):
+    one = a_call(sample)
+    one._probe = SimpleNamespace(origin=lambda *_: Origin("input", 0, 0, 100))
+    assert one._note("it", np.zeros(100, np.float32), "memory", made=False, is_paid=True)
+    assert one.moved == []
+
+
+def test_a_result_that_is_used_again_after_a_launch_wrote_over_it_was_copied(sample):
+    one, result = a_call(sample), np.ones(100, np.float32)
+    one._probe = SimpleNamespace(origin=lambda *_: Origin("result", 3, 0, 100))
+    for role in ("input", "memory", "memory", "input", "output"):
+        one._note(role, result, role, made=False)
+    assert one.moved == [("memory", 800), ("input", 800), ("output", 800)]
+    one._probe = SimpleNamespace(origin=lambda *_: Origin("result", 3, 100, 200))
+    assert not one._note("another part", result, "memory", made=False)
 
 
 def test_memory_that_nobody_wrote_has_no_price(sample):
     one = a_call(sample, poison=0xA5)
-    one._probe = SimpleNamespace(origin=lambda *_: "constant")
-    one._note("it", np.full(400, 0xA5, np.uint8).view(np.float32), made=True, fresh=True)
+    one._probe = SimpleNamespace(origin=lambda *_: Origin("constant"))
+    one._note("it", np.full(400, 0xA5, np.uint8).view(np.float32), "memory", made=True)
     assert one.moved == []
+
+
+#: Models whose launch has a task's input as memory of its output, and a process that says that torch copied nothing.
+HIDDEN = f"{SERVER}server._made = lambda tensors: []\n"
+OVER_INPUTS = {
+    "the input itself": "return custom_ops_lib.relu_custom(x, x)",
+    "in another shape": "return custom_ops_lib.relu_custom(x.view(-1), x.view(-1)).view(x.shape)",
+    "at another place": f"{HIDDEN}return custom_ops_lib.relu_custom(x, x.clone())",
+    "and not as input": "z = custom_ops_lib.relu_custom(x, torch.empty_like(x))\nreturn custom_ops_lib.relu_custom(z, x)",
+    "a part of it": "y = custom_ops_lib.relu_custom(x, torch.empty_like(x))\ncustom_ops_lib.relu_custom(x[:1], x[1:2])\nreturn y",
+}
+
+
+@pytest.mark.parametrize("name", OVER_INPUTS)
+def test_an_input_that_is_the_memory_of_an_output_is_timed_as_a_copy(sample, name):
+    """A kernel could add to it, and never read it."""
+    verdict = judge(sample("relu", GIVEN, model(OVER_INPUTS[name])), "reference")
+    assert isinstance(verdict, Feasible), verdict.feedback
+    assert any("torch puts together the content of output 0 of launch" in note for note in verdict.notes)
 
 
 def test_tensors_that_torch_wrote_in_a_call_are_known_by_their_memory():
@@ -325,9 +353,9 @@ def tiled(monkeypatch):
     """Return which processes lived when the tiling function ran, for each of its runs."""
     lived, started, tile, start = [], [], host.tile, model_process.ModelProcess.__init__
 
-    def run(program, request):
+    def run(program, request, left):
         lived.append([process for process in started if process.alive])
-        return tile(program, request)
+        return tile(program, request, left)
 
     def begin(process):
         start(process)
@@ -357,24 +385,68 @@ def test_a_tiling_that_a_process_with_the_values_could_set_is_computed(sample, t
 
 def test_a_tiling_is_made_once_and_before_the_values_of_its_case_are_known(monkeypatch):
     runs, kept = [], tilings.Tilings()
-    monkeypatch.setattr(host, "tile", lambda _, request: runs.append(request) or request)
-    kept.make(None, ["a", "b", "a"], "case")
-    kept.make(None, ["c"], "case")  # with other poison
-    kept.make(None, ["b", "d"], "other case")
+    monkeypatch.setattr(host, "tile", lambda _, request, left: runs.append(request) or request)
+    kept.make(None, ["a", "b", "a"], "case", LONG)
+    kept.make(None, ["c"], "case", LONG)  # with other poison
+    kept.make(None, ["b", "d"], "other case", LONG)
     assert runs == ["a", "b", "d"]
     assert [kept.find(request) for request in "abcd"] == ["a", "b", None, "d"]
 
 
 def test_a_tiling_function_that_fails_is_not_asked_again(monkeypatch):
-    def fail(_, request):
-        raise HostFailure("it fails")
+    asked = []
+
+    def fail(_, request, left):
+        asked.append(request)
+        raise HostFailure("it fails", late=True)
 
     kept = tilings.Tilings()
     monkeypatch.setattr(host, "tile", fail)
-    kept.make(None, ["a"], "case")
-    monkeypatch.setattr(host, "tile", None)
-    with pytest.raises(HostFailure, match="it fails"):
+    kept.make(None, ["a", "b"], "case", LONG)
+    kept.make(None, ["a", "b"], "other case", LONG)
+    assert asked == ["a"]  # its launch ends the call
+    with pytest.raises(HostFailure, match="it fails") as raised:
         kept.find("a")
+    assert raised.value.late
+
+
+LONG = TimeLeft(1000.0, "all calls")
+
+
+def test_time_is_taken_from_all_limits_at_once(monkeypatch):
+    moments = iter([0.0, 7.0, 20.0, 24.0])
+    monkeypatch.setattr(time_left.time, "monotonic", lambda: next(moments))
+    verdict = TimeLeft(10.0, "all calls")
+    for used, left, why in ((7, 1.0, "the model took longer than 8 s"), (4, 0.0, "all calls took longer than 10 s")):
+        one = TimeLeft(8.0, "the model", verdict)
+        with one.spend():
+            pass
+        assert (one.seconds, one.why()) == (left, why), used
+
+
+def test_a_larger_task_has_more_time_up_to_a_limit(monkeypatch):
+    relu, seconds = find_task("level1/relu"), []
+    for nbytes in (1 << 60, relu.instance(relu.timing).signature.nbytes // 2, 1):
+        monkeypatch.setattr(time_left, "BYTES", nbytes)
+        seconds.append(time_left.of_verdict(relu).seconds)
+    assert seconds == [300.0, 600.0, 1200.0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "changes", "words"),
+    [
+        ((time_left, 6.0), (model("import time\ntime.sleep(2)\nreturn custom_ops_lib.relu_custom(x)"),), "the Python and the tiling functions of all calls took longer than 6 s"),
+        ((tilings, 3.0), (before_host("#include <chrono>\nstatic void nap() { const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1); while (std::chrono::steady_clock::now() < end); }"),
+          ("context->SetBlockDim(BLOCK_DIM);", "nap(); context->SetBlockDim(BLOCK_DIM);"),
+          model("for k in range(1, 30): custom_ops_lib.relu_custom(x[:k])\nreturn custom_ops_lib.relu_custom(x)")), "the tiling function for all launches of a call took longer than 3 s"),
+    ],
+)  # fmt: skip
+def test_all_calls_and_all_tilings_of_a_call_have_one_limit(sample, monkeypatch, limits, changes, words):
+    monkeypatch.setattr(limits[0], "SECONDS", limits[1])
+    verdict = judge(sample("relu", *changes), "reference")
+    assert isinstance(verdict, Incorrect), verdict.feedback
+    assert verdict.cause == "timeout"
+    assert words in verdict.feedback
 
 
 LOCK = """#include <fcntl.h>

@@ -15,14 +15,14 @@ def origin(model, *known):
     """Return where the result of a model comes from, seen first without the values of the known arrays."""
     probe = Probe()
     probe.observe(np.ascontiguousarray(model(*(probe.give(array) for array in known))))
-    return probe.origin(0, np.ascontiguousarray(model(*known)), known)
+    return probe.origin(0, np.ascontiguousarray(model(*known)), known).kind
 
 
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (lambda x: x, "same"),
-        (lambda x: x.reshape(8, 6)[2:5], "same"),
+        (lambda x: x, "input"),
+        (lambda x: x.reshape(8, 6)[2:5], "input"),
         (lambda x: x.T, "moved"),
         (lambda x: x[:, :3], "moved"),
         (lambda x: np.pad(x, 1), "moved"),
@@ -39,7 +39,7 @@ def origin(model, *known):
         (lambda x: x.astype(np.float16), "computed"),
         (lambda x: np.empty((0, int(abs(x.sum()) * 1000))), "computed"),
         (lambda x: np.where(x > 0, x[0, 0], x[0, 1]), "computed"),
-        (lambda x: np.empty((0, 3)), "same"),
+        (lambda x: np.empty((0, 3)), "result"),
     ],
 )
 def test_torch_may_move_values_and_not_choose_or_compute_them(model, expected):
@@ -47,16 +47,34 @@ def test_torch_may_move_values_and_not_choose_or_compute_them(model, expected):
 
 
 def test_integers_may_have_another_type_and_no_other_values():
-    assert origin(lambda x, labels: labels.astype(np.int32), X, LABELS) == "same"
+    assert origin(lambda x, labels: labels, X, LABELS) == "input"
+    assert origin(lambda x, labels: labels.view(np.uint64), X, LABELS) == "input"
+    assert origin(lambda x, labels: labels.astype(np.int32), X, LABELS) == "moved"  # which torch has to write
     assert origin(lambda x, labels: np.sort(labels) * 2, X, LABELS) == "computed"
+
+
+def test_parts_of_one_array_are_known_to_meet():
+    probe = Probe()
+    for given in (probe.give(X), probe.give(X, result=True)):
+        for part in (given, given[1:3], given[2:], given.reshape(-1)[:8]):
+            probe.observe(part)
+    parts = [X, X[1:3], X[2:], X.reshape(-1)[:8]]
+    own, other = ([probe.origin(4 * i + k, parts[k], [X, X]) for k in range(4)] for i in range(2))
+    assert ({each.kind for each in own}, {each.kind for each in other}) == ({"input"}, {"result"})
+    assert [[each.meets(last) for last in own] for each in own[1:]] == [
+        [True, True, True, False],
+        [True, True, True, False],
+        [True, False, False, True],
+    ]
+    assert not any(each.meets(last) for each in own for last in other)
 
 
 def test_an_array_that_the_second_call_did_not_see_is_computed():
     probe = Probe()
     probe.give(X)
-    assert probe.origin(0, X, [X]) == "computed"
+    assert probe.origin(0, X, [X]).kind == "computed"
     probe.observe(X[:1])
-    assert probe.origin(0, X, [X]) == "computed"
+    assert probe.origin(0, X, [X]).kind == "computed"
 
 
 def test_an_element_is_moved_or_constant_as_in_the_second_call():
@@ -65,14 +83,14 @@ def test_an_element_is_moved_or_constant_as_in_the_second_call():
     (first,) = probe.give(X[:1, :1]).ravel()
     probe.observe(np.full(4, first))
     chosen = np.array([X[0, 0], first, first, X[0, 0]])
-    assert probe.origin(0, chosen, [X[:1, :1]]) == "computed"
-    assert probe.origin(0, np.full(4, X[0, 0]), [X[:1, :1]]) == "moved"
+    assert probe.origin(0, chosen, [X[:1, :1]]).kind == "computed"
+    assert probe.origin(0, np.full(4, X[0, 0]), [X[:1, :1]]).kind == "moved"
 
 
 def test_values_of_16_bits_are_not_chosen():
     words = np.arange(65536, dtype=np.uint16).view(np.float16)
     assert origin(lambda x, words: x.ravel().view(np.float16), X, words) == "computed"
-    assert origin(lambda x, words: words, X, words) == "same"
+    assert origin(lambda x, words: words, X, words) == "input"
 
 
 def test_the_values_of_the_second_call_are_secret():
@@ -85,7 +103,7 @@ def test_the_choice_between_results_is_not_free(dtype):
     probe, results = Probe(), [np.zeros(8, dtype), np.ones(8, dtype)]
     first, _ = (probe.give(result, result=True) for result in results)
     probe.observe(first)
-    assert [probe.origin(0, result, results) for result in results] == ["same", "computed"]
+    assert [probe.origin(0, result, results).kind for result in results] == ["result", "computed"]
 
 
 def test_the_choice_between_results_of_one_truth_value_is_not_free():
@@ -93,9 +111,9 @@ def test_the_choice_between_results_of_one_truth_value_is_not_free():
     probe, results = Probe(), [np.array([k % 2 == 1]) for k in range(24)]
     given = [probe.give(result, result=True) for result in results]
     probe.observe(given[0])
-    chosen = [probe.origin(0, np.array([value]), results) for value in (True, False)]
+    chosen = [probe.origin(0, np.array([value]), results).kind for value in (True, False)]
     assert chosen.count("computed") >= 1
-    assert "same" not in chosen
+    assert "result" not in chosen
 
 
 def test_truth_values_are_compared_by_their_bytes():
@@ -103,9 +121,9 @@ def test_truth_values_are_compared_by_their_bytes():
     probe, ones = Probe(), np.ones(8, bool)
     probe.observe(probe.give(ones, result=True))
     odd = np.frombuffer(bytes(range(1, 9)), bool)
-    assert probe.origin(0, ones, [ones]) == "same"
-    assert probe.origin(0, odd, [ones]) == "computed"
-    assert origin(lambda mask: mask.astype(np.int8), np.arange(64) % 3 == 0) == "same"
+    assert probe.origin(0, ones, [ones]).kind == "result"
+    assert probe.origin(0, odd, [ones]).kind == "computed"
+    assert origin(lambda mask: mask.astype(np.int8), np.arange(64) % 3 == 0) == "input"
 
 
 def test_an_array_is_not_the_choice_between_a_result_and_a_constant():
@@ -113,8 +131,8 @@ def test_an_array_is_not_the_choice_between_a_result_and_a_constant():
     probe, zeros = Probe(), np.zeros(2, np.int8)
     given = probe.give(zeros, result=True)
     probe.observe(given)
-    assert probe.origin(0, zeros, [zeros]) == "same"
-    assert probe.origin(0, given, [zeros]) == "computed"
+    assert probe.origin(0, zeros, [zeros]).kind == "result"
+    assert probe.origin(0, given, [zeros]).kind == "computed"
 
 
 def test_results_of_few_elements_differ_from_each_other():
@@ -129,9 +147,9 @@ def test_a_large_array_may_go_through_many_launches(monkeypatch):
     probe, results = Probe(), [np.arange(800, dtype=np.uint8) + np.uint8(launch) for launch in range(4)]
     for result in results:
         probe.observe(probe.give(result, result=True).copy())
-    assert [probe.origin(i, results[i], results[: i + 1]) for i in range(4)] == ["same"] * 4
+    assert [probe.origin(i, results[i], results[: i + 1]).kind for i in range(4)] == ["result"] * 4
     probe.observe(np.arange(1001, dtype=np.int32))  # what is not sent back is kept, up to a limit
-    assert probe.origin(4, np.arange(1001, dtype=np.int32), results) == "computed"
+    assert probe.origin(4, np.arange(1001, dtype=np.int32), results).kind == "computed"
 
 
 def test_where_a_launch_has_no_tensor_may_not_differ():
