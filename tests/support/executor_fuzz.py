@@ -19,11 +19,21 @@ DRAWN = {
     "asc_nd2nz": "nd2nz()", "asc_tile": "tile()", "asc_matrix": "matrix()", "asc_matmul_shape": "matmul_shape()",
     "asc_fractals": "fields<asc_fractals>(8)", "asc_mmad_shape": "fields<asc_mmad_shape>(40)",
     "asc_fix_shape": "fields<asc_fix_shape>(40)", "asc_image": "image()", "asc_lists": "lists()",
-    "asc_blocks16": "blocks16()", "asc_steps": "fields<asc_steps>(16)",
+    "asc_blocks16": "blocks16()", "asc_steps": "fields<asc_steps>(16)", "asc_event": "fields<asc_event>(4)",
     "asc_transpose_steps": "fields<asc_transpose_steps>(6)", "asc_text": "words()", "uint64_t": "number()",
     "int32_t": "static_cast<int32_t>(below(8) ? below(8) : number())",
 }  # fmt: skip
-ENDS_A_CORE = {"launch_begin", "core_begin", "core_resume", "core_end", "launch_end", "returned", "stuck", "sync_point"}
+ENDS_A_CORE = {
+    "launch_begin",
+    "core_begin",
+    "core_resume",
+    "core_end",
+    "launch_end",
+    "returned",
+    "stuck",
+    "sync_point",
+    "soft_sync_point",
+}
 SMALL = "static_cast<uint32_t>(below(24) ? below({0}) : number())"
 RANGES = {
     "op": 40,

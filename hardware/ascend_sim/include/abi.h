@@ -286,14 +286,19 @@ ASC_FRONT void asc_event_release(uint32_t source, uint32_t destination, int32_t 
 ASC_CALL asc_barrier(uint32_t pipe, int32_t line);
 ASC_FRONT void asc_sync_all(int32_t line);
 ASC_CALL asc_sync_point(int32_t line);  // this core reached SyncAll
+// SyncAll through a workspace of 32 bytes for each of `used` cores (0: all of them), and as much of UB.
+ASC_FRONT void asc_soft_sync_all(asc_global workspace, asc_local ub, uint32_t used, int32_t line);
+ASC_CALL asc_soft_sync_point(asc_global workspace, asc_local ub, uint32_t used, int32_t line);
 ASC_FRONT void asc_cross_core_wait(uint32_t flag, int32_t line);
 ASC_FRONT void asc_cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
 ASC_CALL asc_cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
 ASC_CALL asc_cross_wait(uint32_t flag, int32_t line);
-ASC_FRONT void asc_block_event_set(uint32_t block, uint32_t event, int32_t line);   // IBSet
-ASC_FRONT void asc_block_event_wait(uint32_t block, uint32_t event, int32_t line);  // IBWait
-ASC_CALL asc_block_set(uint32_t block, uint32_t event, int32_t line);
-ASC_CALL asc_block_wait(uint32_t block, uint32_t event, int32_t line);
+// IBSet and IBWait; `place`: the 32 bytes of the event in global memory, copied through those of `ub`.
+struct asc_event { uint32_t block, event; };
+ASC_FRONT void asc_block_event_set(asc_global place, asc_local ub, asc_event event, int32_t line);
+ASC_FRONT void asc_block_event_wait(asc_global place, asc_local ub, asc_event event, int32_t line);
+ASC_CALL asc_block_set(asc_global place, asc_local ub, asc_event event, int32_t line);
+ASC_CALL asc_block_wait(asc_global place, asc_local ub, asc_event event, int32_t line);
 
 // ---- Matmul (lib/matmul_intf.h) ----------------------------------------------------------------------------------
 // transposed: 1; fractals: columns are 32 bytes wide (C's: 16 elements), each as long as the matrix has rows, and the

@@ -35,12 +35,18 @@ PIECES = """
 """
 EVENTS = """
     TBuf<> room;
-    pipe.InitBuffer(room, 256);
+    pipe.InitBuffer(room, 131072);
     LocalTensor<int32_t> t = room.Get<int32_t>();
     GlobalTensor<int32_t> g;
     g.SetGlobalBuffer((__gm__ int32_t *)GetUserWorkspace(ws));
-    for (int64_t i = 0; GetBlockIdx() == 1 && i < p.v[0]; ++i) IBSet(g, t, 1, 0);
-    for (int64_t i = 0; GetBlockIdx() == 1 && i < p.v[1]; ++i) IBWait(g, t, 1, 0);
+    Duplicate(t, 0, 32768);
+    PipeBarrier<PIPE_ALL>();
+    for (uint32_t i = 0; GetBlockIdx() == 1 && i < 20; ++i) DataCopy(g[i * 32768], t, 32768);
+    for (int64_t i = 0; GetBlockIdx() == 1 && i < p.v[0]; ++i) IBSet(g[i * 8], t, 0, 0);
+    for (int64_t i = 0; GetBlockIdx() == 1 && i < p.v[1]; ++i) {
+        IBWait(g, t, 0, 0);
+        IBSet(g, t, 0, 0);
+    }
 """
 
 
@@ -88,4 +94,4 @@ def test_events_that_nobody_waits_for_are_a_fault_of_the_kernel(device: AscendSi
     result = run(device, EVENTS, 70_000, 0)
     assert result.fault is not None
     assert result.fault.rule == "FLAG_TWICE"
-    assert run(device, EVENTS, 60_000, 60_000).fault is None
+    assert run(device, EVENTS, 60_000, 10_000).fault is None

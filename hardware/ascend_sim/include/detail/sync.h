@@ -23,12 +23,11 @@ public:
 };
 
 template <bool isAIVOnly = true> ASC_INLINE void SyncAll(At at = ASC_HERE) { asc_sync_all(at.line); }
-// The soft form synchronises through a workspace; in the simulator both are the same.
+// The soft form counts in a workspace of 32 bytes for each core, all of it 0 before, and needs as much of UB.
 template <bool isAIVOnly = true>
 ASC_INLINE void SyncAll(const GlobalTensor<int32_t> &workspace, const LocalTensor<int32_t> &ub, int32_t usedCores = 0,
                         At at = ASC_HERE) {
-    (void)workspace, (void)ub, (void)usedCores;
-    asc_sync_all(at.line);
+    asc_soft_sync_all(workspace.asc_where(), ub.asc_where(), static_cast<uint32_t>(usedCores), at.line);
 }
 template <uint8_t mode, pipe_t pipe> ASC_INLINE void CrossCoreSetFlag(uint16_t flag, At at = ASC_HERE) {
     static_assert(mode <= 2, "CrossCoreSetFlag has modes 0, 1 and 2");
@@ -38,18 +37,24 @@ template <uint8_t mode = 0, pipe_t pipe = PIPE_S> ASC_INLINE void CrossCoreWaitF
     asc_cross_core_wait(flag, at.line);
 }
 
-// One block waits for another; the device uses the workspaces for it.
+// The 32 bytes of an event in the workspace of IBSet and IBWait: those of all cores for event 0, for event 1, ...
+template <bool isAIVOnly>
+ASC_INLINE asc_global asc_event_place(const GlobalTensor<int32_t> &workspace, int32_t block, int32_t event) {
+    return workspace.asc_where() + 32 * (asc_block_count() * (isAIVOnly ? 1ull : 2ull) * event + block);
+}
+
+// One block waits for another. IBSet waits until its event in the workspace is 0 and makes it 1, IBWait the reverse.
 template <bool isAIVOnly = true>
 ASC_INLINE void IBSet(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace,
                       int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
-    (void)gmWorkspace, (void)ubWorkspace;
-    asc_block_event_set(static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID), at.line);
+    asc_block_event_set(asc_event_place<isAIVOnly>(gmWorkspace, blockIdx, eventID), ubWorkspace.asc_where(),
+                        {static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID)}, at.line);
 }
 template <bool isAIVOnly = true>
 ASC_INLINE void IBWait(const GlobalTensor<int32_t> &gmWorkspace, const LocalTensor<int32_t> &ubWorkspace,
                        int32_t blockIdx, int32_t eventID, At at = ASC_HERE) {
-    (void)gmWorkspace, (void)ubWorkspace;
-    asc_block_event_wait(static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID), at.line);
+    asc_block_event_wait(asc_event_place<isAIVOnly>(gmWorkspace, blockIdx, eventID), ubWorkspace.asc_where(),
+                         {static_cast<uint32_t>(blockIdx), static_cast<uint32_t>(eventID)}, at.line);
 }
 
 ASC_INLINE void SetMaskCount(At at = ASC_HERE) { asc_mask_mode(1, at.line); }

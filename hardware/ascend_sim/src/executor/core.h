@@ -81,7 +81,7 @@ struct GlobalTouch {
 enum : int { event_ids = 8 };
 
 // A number for atomic writes that commute: those of one operation and type.
-inline uint32_t kind_of_atomic(uint32_t operation, uint32_t dtype) { return operation | dtype << 8; }
+constexpr uint32_t kind_of_atomic(uint32_t operation, uint32_t dtype) { return operation | dtype << 8; }
 
 class Core {
 public:

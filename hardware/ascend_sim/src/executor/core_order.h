@@ -29,7 +29,7 @@ public:
 
     void meet() {
         ++epoch_;
-        cores_.clear();
+        for (Known &core : cores_) core.known.clear();  // times go on: a stamp may be older than the epoch
     }
     // What `pipe` of a core knows to be over: its own instructions, and those of other pipes that it has waited for.
     Stamp release(uint32_t core, const PipeClocks &clocks, const Clock &reached);

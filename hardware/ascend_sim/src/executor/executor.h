@@ -145,10 +145,11 @@ public:
     void wait_flag(uint32_t source, uint32_t destination, int32_t id, int32_t line);
     void barrier(uint32_t pipe, int32_t line);
     void sync_point(int32_t line);
+    void soft_sync_point(asc_global workspace, asc_local ub, uint32_t used, int32_t line);
     void cross_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line);
     void cross_wait(uint32_t flag, int32_t line);
-    void block_set(uint32_t block, uint32_t event, int32_t line);
-    void block_wait(uint32_t block, uint32_t event, int32_t line);
+    void block_set(asc_global place, asc_local ub, asc_event event, int32_t line);
+    void block_wait(asc_global place, asc_local ub, asc_event event, int32_t line);
 
     // ---- Matmul (matmul.cpp)
     void matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias, asc_matmul_shape shape, uint32_t flags,
@@ -182,19 +183,25 @@ private:
         uint32_t begun = 0;  // rounds that a core has set
     };
     struct Event {
-        uint32_t token;
-        Stamp stamp;
+        uint32_t number;   // in the order of their first use
+        bool set = false;  // and not waited for
+        Stamp stamp;       // of the last IBSet or IBWait; empty: there was none
+        explicit Event(uint32_t number) : number(number) {}
+    };
+    // What the cores in a SyncAll have in common; the hard form has no workspace.
+    struct Meeting {
+        asc_global workspace = 0;
+        uint32_t count = 0;  // of earlier meetings in it
     };
     struct Launch {
         uint32_t blocks = 0, kind = 0,
                  instances = 0;  // instances: blocks, or two vector cores per block of ASC_MIX
         uint32_t live = 0, ended = 0, waiting = 0;
         std::vector<uint8_t> begun;  // by instance
-        // Flags between cores: CrossCoreSetFlag by mode, flag and group, IBSet by block and event.
+        // Flags between cores: CrossCoreSetFlag by mode, flag and group, IBSet by place in global memory.
         std::unordered_map<uint32_t, CrossFlag> crossed;
-        std::unordered_map<uint64_t, std::deque<Event>> events;
-        std::vector<uint32_t> free_tokens;
-        uint32_t tokens = 0;
+        std::unordered_map<uint64_t, Event> events;
+        Meeting meeting;
     };
 
     // Records the author's line; `running` also returns the core that the record is for.
@@ -283,6 +290,12 @@ private:
     uint32_t cross_key(uint32_t mode, uint32_t flag, uint32_t core) const;
     uint32_t complete_rounds(uint32_t mode, uint32_t flag, uint32_t core) const;
     void drain(Core &core);
+    void meet(Core &core, const Meeting &meeting);
+    Event &event_at(asc_global place, const asc_event &event, const char *what);
+    uint32_t poll(Core &core, asc_global workspace, const asc_local &ub, uint64_t bytes, uint64_t own,
+                  const char *what);
+    void post(Core &core, asc_global workspace, const asc_local &ub, uint64_t own, uint32_t value, const char *what);
+    void change_event(Core &core, Event &event, asc_global place, const asc_local &ub, bool from, const char *what);
     QueueBuffer &buffer_in(Core &core, uint32_t queue, const asc_local &tensor, const char *what);
     Queue &queue_at(Core &core, uint32_t queue, const char *what);
     void enqueue_between(Core &core, uint32_t id, const asc_local &tensor, uint32_t source, uint32_t destination);

@@ -12,7 +12,7 @@ constexpr uint32_t flag_token(uint32_t source, uint32_t destination, uint32_t id
 constexpr uint32_t ready_token(uint32_t number, uint32_t slot) { return 1024 + 2 * (number * 64 + slot); }
 constexpr uint32_t free_token(uint32_t number, uint32_t slot) { return ready_token(number, slot) + 1; }
 
-// Tokens that the cores of a launch share: rounds of CrossCoreSetFlag below the tokens of IBSet.
+// Tokens that the cores of a launch share: rounds of CrossCoreSetFlag below the tokens of IBSet and IBWait.
 constexpr uint32_t shared_token(uint32_t number) { return 0x80000000u + number; }
 constexpr uint32_t event_token(uint32_t number) { return 0xc0000000u + number; }
 

@@ -37,9 +37,9 @@ struct Core {
     ucontext_t context;
     Stack *stack = nullptr;
     guard::Range reach;  // the kernel's part of the stack
-    enum { New, Ready, AtBarrier, AtFlag, AtEvent, Done } state = New;
+    enum { New, Ready, AtBarrier, AtFlag, AtSet, AtEvent, Done } state = New;
     uint32_t wanted = 0;  // the flag it waits for
-    uint64_t event = 0;   // the event of a block it waits for
+    uint64_t event = 0;   // the place of the event that it sets or waits for
     uint32_t sets[MODES][FLAGS] = {}, waits[FLAGS] = {};
 };
 
@@ -52,7 +52,7 @@ struct Launch {
     guard::Range own, host;  // the host function's stack, and the part of it that cores may read
     std::vector<char> kept;  // a copy of that part
     uint32_t current = 0;
-    std::map<uint64_t, uint32_t> events;  // pending IBSet by block and event
+    std::map<uint64_t, bool> events;  // set by IBSet and not waited for, by place
     ucontext_t scheduler;
 };
 
@@ -118,7 +118,8 @@ bool may_run(uint32_t index, bool barrier_complete) {
         case Core::Ready: return true;
         case Core::AtBarrier: return barrier_complete;
         case Core::AtFlag: return raised(index, core.wanted) > core.waits[core.wanted];
-        case Core::AtEvent: return running->events[core.event] != 0;
+        case Core::AtSet: return !running->events[core.event];
+        case Core::AtEvent: return running->events[core.event];
         case Core::Done: return false;
     }
     return false;
@@ -134,7 +135,6 @@ void run_core(uint32_t index) {
         wire::core_resume(index, running->line);
     }
     if (core.state == Core::AtFlag) ++core.waits[core.wanted];
-    if (core.state == Core::AtEvent) --running->events[core.event];
     core.state = Core::Ready;
     guard::stack(core.reach, running->host);
     swapcontext(&running->scheduler, &core.context);
@@ -161,7 +161,8 @@ bool run_round() {
     for (uint32_t i = 0; i < may.size(); ++i) may[i] = may_run(i, barrier_complete);
     for (uint32_t i = 0; i < may.size(); ++i) {
         // A flag may have been raised or consumed since `may` was computed; a complete barrier releases all cores.
-        const bool waits = running->cores[i]->state == Core::AtFlag || running->cores[i]->state == Core::AtEvent;
+        const auto state = running->cores[i]->state;
+        const bool waits = state == Core::AtFlag || state == Core::AtSet || state == Core::AtEvent;
         if (waits ? !may_run(i, false) : !may[i]) continue;
         run_core(i);
         any = true;
@@ -227,6 +228,12 @@ void front::sync_all(int32_t line) {
     yield_as(Core::AtBarrier);
 }
 
+void front::soft_sync_all(asc_global workspace, asc_local ub, uint32_t used, int32_t line) {
+    allocations(line);
+    wire::soft_sync_point(workspace, ub, used, line);
+    yield_as(Core::AtBarrier);
+}
+
 void front::cross_core_set(uint32_t mode, uint32_t pipe, uint32_t flag, int32_t line) {
     allocations(line);
     wire::cross_set(mode, pipe, flag, line);
@@ -243,17 +250,19 @@ void front::cross_core_wait(uint32_t flag, int32_t line) {
     wire::cross_wait(flag, line);
 }
 
-void front::block_event_set(uint32_t block, uint32_t event, int32_t line) {
+// An event is set when it was waited for since it was last set.
+void front::block_event_set(asc_global place, asc_local ub, asc_event event, int32_t line) {
     allocations(line);
-    wire::block_set(block, event, line);
-    ++running->events[uint64_t{block} << 32 | event];
+    current().event = place;
+    if (running->events[place]) yield_as(Core::AtSet);
+    wire::block_set(place, ub, event, line);
+    running->events[place] = true;
 }
 
-void front::block_event_wait(uint32_t block, uint32_t event, int32_t line) {
+void front::block_event_wait(asc_global place, asc_local ub, asc_event event, int32_t line) {
     allocations(line);
-    Core &core = current();
-    core.event = uint64_t{block} << 32 | event;
-    if (running->events[core.event]) --running->events[core.event];
-    else yield_as(Core::AtEvent);
-    wire::block_wait(block, event, line);
+    current().event = place;
+    if (!running->events[place]) yield_as(Core::AtEvent);
+    running->events[place] = false;
+    wire::block_wait(place, ub, event, line);
 }

@@ -9,6 +9,8 @@
     events.SetGlobalBuffer((__gm__ int32_t *)sums + 8 * 128);
     const uint32_t block = GetBlockIdx();
     PipeBarrier<PIPE_ALL>();
+    if (block == 0) DataCopy(events, sum.ReinterpretCast<int32_t>(), 8);
+    SyncAll();
     if (GetBlockNum() > 2 && block < 3) {
         if (block == 0) DataCopy(room, sum, 8);
         PipeBarrier<PIPE_ALL>();

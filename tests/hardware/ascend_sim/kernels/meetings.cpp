@@ -60,18 +60,24 @@ extern "C" __global__ __aicore__ void meeting_names(GM_ADDR x, GM_ADDR z, GM_ADD
         DataCopy(out, a, 1024);
         PipeBarrier<PIPE_ALL>();
     }
+    if (block == 1) {
+        Duplicate(tw.Get<int32_t>(), 0, 128);
+        PipeBarrier<PIPE_ALL>();
+        DataCopy(room, tw.Get<int32_t>(), 64);
+        PipeBarrier<PIPE_ALL>();
+    }
     SyncAll();
     atomics(in, out, a);
     SyncAll<true>(room, tw.Get<int32_t>(), 4);
     // Each block adds one to what the block before it left.
-    if (block) IBWait(room, tw.Get<int32_t>(), block - 1, 0);
+    if (block) IBWait(room[32], tw.Get<int32_t>(), block - 1, 0);
     DataCopy(a, out, 1024);
     PipeBarrier<PIPE_ALL>();
     Adds(a, a, 1.0f, 1024);
     PipeBarrier<PIPE_ALL>();
     DataCopy(out, a, 1024);
     PipeBarrier<PIPE_ALL>();
-    if (block + 1 < GetBlockNum()) IBSet(room, tw.Get<int32_t>(), block, 0);
+    if (block + 1 < GetBlockNum()) IBSet(room[32], tw.Get<int32_t>(), block, 0);
     DataCacheCleanAndInvalid<float, CacheLine::ENTIRE_DATA_CACHE, DcciDst::CACHELINE_OUT>(out);
     DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_ALL>(out);
     DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_UB>(out);

@@ -23,6 +23,8 @@ SETUP = """
 """
 LOAD = "DataCopy(a, in[block * L], L); PipeBarrier<PIPE_ALL>();"
 PIPE = "    TPipe pipe;\n"
+#: The workspace of IBSet and IBWait before its first use.
+ZEROS = "Duplicate(w, 0, 256); PipeBarrier<PIPE_ALL>(); if (!block) DataCopy(gm, w, 256); SyncAll(); "
 STORE = "PipeBarrier<PIPE_ALL>(); DataCopy(out[block * L], a, L);"
 
 
@@ -52,7 +54,7 @@ def us(device: AscendSim, body: str) -> float:
 
 # ---- flags between cores --------------------------------------------------------------------------------------------
 
-WRITES_THEN = SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); } "
+WRITES_THEN = SETUP + ZEROS + LOAD + "if (block == 0) { DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); } "
 READS_IT = "if (block == 3) { DataCopy(a, room, L); PipeBarrier<PIPE_ALL>(); } " + STORE
 
 
@@ -85,11 +87,17 @@ def test_a_flag_covers_what_its_pipe_has_waited_for(device: AscendSim) -> None:
 
 def test_a_writer_must_wait_for_all_readers(device: AscendSim) -> None:
     reads = SETUP + "if (block) { DataCopy(a, room, L); PipeBarrier<PIPE_ALL>(); IBSet(gm, w, block, 0); } "
-    filled = SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); } SyncAll();" + reads.replace(SETUP, "")
+    filled = SETUP + ZEROS + LOAD + "if (block == 0) { DataCopy(room, a, L); } SyncAll();" + reads.replace(SETUP, "")
     writes = "DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); } " + STORE
     some = "if (block == 0) { IBWait(gm, w, 1, 0); IBWait(gm, w, 2, 0); "
     assert rule(device, filled + some + writes) == "GM_RACE"
     assert rule(device, filled + some + "IBWait(gm, w, 3, 0); " + writes) is None
+
+
+def test_an_event_does_not_order_what_comes_after_a_meeting(device: AscendSim) -> None:
+    sets = SETUP + ZEROS + LOAD + "if (!block) IBSet(gm, w, 0, 0); SyncAll(); if (!block) DataCopy(room, a, L); "
+    waits = "if (block == 3) { IBWait(gm, w, 0, 0); DataCopy(a, room, L); }"
+    assert rule(device, sets + waits) == "GM_RACE"
 
 
 def test_a_launch_with_more_blocks_than_cores_cannot_wait_for_them(device: AscendSim) -> None:
@@ -173,7 +181,7 @@ def test_atomic_copies_meet_freely_if_they_commute(device: AscendSim, copies: st
 def test_a_plain_write_is_not_forgotten_behind_an_atomic_one_that_knows_it(device: AscendSim) -> None:
     """Core 1 waits for core 0's write and adds to it; core 2 adds as well, and waits for nobody."""
     text = (
-        SETUP + LOAD + "if (block == 0) { DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); IBSet(gm, w, 0, 0); } "
+        SETUP + ZEROS + LOAD + "if (block == 0) { DataCopy(room, a, L); PipeBarrier<PIPE_ALL>(); IBSet(gm, w, 0, 0); } "
         "SetAtomicAdd<float>(); if (block == 1) { IBWait(gm, w, 0, 0); DataCopy(room, a, L); } "
         "if (block == 2) { %s DataCopy(room, a, L); } SetAtomicNone(); " + STORE
     )
@@ -191,6 +199,19 @@ def test_an_event_that_was_set_long_ago_is_read_from_global_memory(device: Ascen
     sets = SETUP + LOAD + "if (block) IBSet(gm, w, block, 0); " + WORK + "PipeBarrier<PIPE_ALL>();"
     waits = "if (!block) for (uint32_t i = 1; i < GetBlockNum(); ++i) IBWait(gm, w, i, 0);"
     assert us(device, sets + waits + STORE) > us(device, sets + STORE) + 3 * 0.3
+
+
+def test_an_event_takes_the_time_of_the_copies_that_set_it(device: AscendSim) -> None:
+    """The workspace is eight numbers further each time, so that no event is set twice."""
+    copies = "DataCopy(w, gm[i * 8], 8); PipeBarrier<PIPE_ALL>(); DataCopy(gm[i * 8], w, 8); PipeBarrier<PIPE_ALL>();"
+    loop = SETUP + LOAD + "for (int i = 0; !block && i < 50; ++i) {{ {0} }}" + STORE
+    assert us(device, loop.format("IBSet(gm[i * 8], w, 0, 0);")) >= us(device, loop.format(copies))
+
+
+def test_a_soft_meeting_costs_no_less_than_a_hard_one(device: AscendSim) -> None:
+    loop = SETUP + LOAD + "for (int i = 0; i < 20; ++i) {{ {0} }}" + STORE
+    copies = "DataCopy(w, gm, 32); PipeBarrier<PIPE_ALL>();"
+    assert us(device, loop.format("SyncAll(gm, w);")) >= us(device, loop.format("SyncAll(); " + copies))
 
 
 def test_buffers_are_those_of_a_pipe(device: AscendSim) -> None:
