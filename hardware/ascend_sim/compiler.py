@@ -33,10 +33,10 @@ _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagno
 _WHOLE_OBJECTS = (
     "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
 )
-_OWN_TYPE = (
-    "call it by its name, use its address for nothing else, and pass it objects in variables that are declared with "
-    "the names of its parameters' types, or take them by reference"
+_BY_NAME = (
+    "calls something else than a function by its name: use no pointers to functions, no casts of them, no virtual calls"
 )
+_NO_CODE = "calls a function whose code is not in the kernel, or one that is declared never to return"
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
@@ -87,7 +87,9 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f'# 0 "{SOURCE}"\n#pragma GCC pch_preprocess "{prelude}.gch"\n{text}')
     errors = _call(
-        runtime, [*front, *_LINK_FLAGS, *operations.FLAGS, *frames.FLAGS, PREPROCESSED, "-o", OBJECT], folder
+        runtime,
+        [*front, *_LINK_FLAGS, *operations.FLAGS, *frames.FLAGS, *calls.FLAGS, PREPROCESSED, "-o", OBJECT],
+        folder,
     )
     if errors:
         return "", errors
@@ -137,8 +139,10 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tu
     (folder / gimple.DUMP).unlink()
     if unguarded := accesses.unguarded(dump):
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
-    if mistyped := calls.mistyped(dump, text):
-        return (Diagnostic(f"{mistyped} calls a function that may have parameters of other types: {_OWN_TYPE}"),)
+    if caller := calls.elsewhere(dump):
+        return (Diagnostic(f"{caller} {_NO_CODE}"),)
+    if caller := calls.not_by_name((folder / calls.TREES).read_text(errors="replace")):
+        return (Diagnostic(f"{caller} {_BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):
         return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
     return ()

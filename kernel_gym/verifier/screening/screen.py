@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from tree_sitter import Node
 
@@ -30,15 +30,6 @@ from kernel_gym.verifier.screening.source import (
 
 _GNU_ATTRIBUTE = ("__attribute__", "__attribute")
 _OPENING = {")": "(", "]": "["}
-#: Words before parentheses that are no call and no cast.
-_BEFORE_PARENTHESES = frozenset(
-    {"if", "constexpr", "while", "for", "switch", "operator", "decltype", "sizeof", "alignof", "alignas", "noexcept"}
-    | {"__attribute__"}
-)
-#: Words before an expression in parentheses.
-_BEFORE_EXPRESSIONS = frozenset({"return", "else", "do", "case", "and", "or", "not"})
-#: What the arguments of a template end with, and words before the name of a class or namespace that is defined.
-_ENDS_OF_TYPES, _BEFORE_NEW_NAMES = (">", ">>"), ("class", "struct", "union", "enum", "namespace")
 _ENDS_OF_A_CLASS_NAME = frozenset({"{", "}", ";", ":", ",", ">", "="})
 _DIGRAPHS = frozenset({"<%", "%>", "<:", ":>", "%:", "%:%:"})
 #: Names that C++ reserves, and the form of macros that the compiler defines itself, which are numbers and plain types.
@@ -152,7 +143,6 @@ def findings(source: Source, with_tree: bool = True, book: RuleBook | None = Non
     yield from _attributes(book, source)
     if with_tree:
         yield from _tree(book, source)
-    yield from _called_casts(book, source)
 
 
 def _characters(book: RuleBook, source: Source) -> Iterator[Finding]:
@@ -254,47 +244,6 @@ def _operators(book: RuleBook, source: Source) -> Iterator[Finding]:
     for here, after in pairwise(source.expanded):
         if here.text == "operator" and after.text in ("new", "delete"):
             yield book.finding("reserved-definition", here.line, f"operator {after.text}")
-
-
-def _called_casts(book: RuleBook, source: Source) -> Iterator[Finding]:
-    """Find calls of the result of a cast, by which a function may be called as one of another type.
-
-    What is called ends with a bracket then: `((F &)f)(x)`, `F(f)(x)`, `F{f}(x)`, `reinterpret_cast<F &>(f)(x)`.
-    """
-    if "function-cast" not in book.rules:
-        return
-    tokens, aliases = source.expanded, _aliases(source.expanded)
-    texts = ["", *(token.text for token in tokens)]  # texts[place] is the text before tokens[place]
-    opened = list(accumulate(here == "(" and before != "decltype" for before, here in pairwise(texts)))
-    closings = closing_brackets(tokens)
-    of_decltype = {end for begin, end in closings.items() if texts[begin] == "decltype"}
-    for begin, end in closings.items():
-        before, is_empty = texts[begin], end == begin + 1
-        if texts[end + 2 : end + 3] != ["("]:
-            continue
-        if tokens[begin].text == "{":
-            is_type = before in aliases or before in _ENDS_OF_TYPES or begin - 1 in of_decltype
-            is_cast = is_type and not is_empty and texts[begin - 1] not in _BEFORE_NEW_NAMES
-        elif tokens[begin].text != "(" or before in _BEFORE_PARENTHESES:
-            continue
-        elif before.isidentifier() and before not in _BEFORE_EXPRESSIONS:
-            is_cast = before in aliases and not is_empty
-        elif before == ")" or before in _ENDS_OF_TYPES:
-            is_cast = not is_empty
-        else:  # an expression, in which there may be a cast
-            is_cast = opened[end] > opened[begin]
-        if is_cast:
-            yield book.finding("function-cast", tokens[begin].line, before)
-
-
-def _aliases(tokens: Sequence[Token]) -> set[str]:
-    """Return the names that may be those of any type: aliases and parameters of templates."""
-    names, in_typedef = {"reinterpret_cast"}, False
-    for here, after in pairwise(tokens):
-        in_typedef = here.text == "typedef" or (in_typedef and here.text != ";")
-        if in_typedef or here.text in ("using", "typename", "class"):
-            names.add(after.text)
-    return names
 
 
 def _is_reserved(book: RuleBook, name: str) -> bool:

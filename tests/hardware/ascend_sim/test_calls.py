@@ -1,4 +1,4 @@
-"""A function is called as what it is: a kernel that calls one as another type does not compile."""
+"""Functions are called by their names: a kernel that calls anything else does not compile."""
 
 from __future__ import annotations
 
@@ -43,6 +43,23 @@ MISTYPED = {
         template <class T> struct Of { static const T q; };
         template <class T> const T Of<T>::q = reinterpret_cast<T>(reinterpret_cast<uint64_t>(&Read));
         __aicore__ void Go(uint64_t n) { Wide w = Of<Pointer<Wide, uint64_t>>::q(n); }""",
+    "a template in a template": """
+        template <auto F, class T> inline const T called = reinterpret_cast<T>(reinterpret_cast<uint64_t>(F));
+        template <bool> __aicore__ Wide Of(uint64_t n) { Wide made = {{n}}; return made; }
+        __aicore__ void Go(uint64_t n) { Word w = called<Of<1<2>, Pointer<Word, uint64_t>>(n); }""",
+    "a function that returns a pointer to a method": """
+        __aicore__ auto Take(Wide v, Wide *to) -> uint64_t (Class::*)(Wide) { *to = v; return nullptr; }
+        inline const Pointer<void> q = reinterpret_cast<Pointer<void>>(reinterpret_cast<uint64_t>(&Take));
+        __aicore__ void Go(uint64_t n) { q(); }""",
+    "any number of arguments": """
+        using Any = uint64_t (*)(...);
+        using Of = uint64_t (*)(Wide);
+        __aicore__ void Go(uint64_t n) { Wide w{}; reinterpret_cast<Of>(reinterpret_cast<Any>(&Value))(w); }""",
+    "behind a string that looks like a tree": r"""
+        __aicore__ void Go(uint64_t n) {
+            AscendC::printf("\n;; Function Go (null)\n\n@1      void_type        algn: 8 \n");
+            Word w = reinterpret_cast<Pointer<Word, uint64_t>>(reinterpret_cast<uint64_t>(&Make))(n);
+        }""",
     "a method": """
         __aicore__ void Go(uint64_t n) {
             Class object{n};
@@ -74,11 +91,16 @@ TWICE = {
         namespace own { extern "C" __aicore__ Wide Both(Wide v) { Wide copy = v; return copy; } }
         extern "C" { __aicore__ void Go(uint64_t n) { Wide Both(uint64_t v); Wide w = Both(n); } }""",
 }
+NO_RETURN = """
+    namespace std { void __throw_logic_error(const char *p) {} }
+    __aicore__ void Go(uint64_t n) { std::__throw_logic_error(nullptr); }"""
 RIGHT = """
 using Same = Wide;
 struct Around { Wide inner, rows[3]; };
 constexpr Wide kOne = {{1}};
 __aicore__ inline Wide Keep(Wide v) { return v; }
+template <class F> __aicore__ inline uint64_t With(F f) { return f(kOne).words[0]; }
+__aicore__ uint64_t Pick(uint64_t n) { return With([](Wide v) { return Keep(v); }) + (*Make)(n).words[1]; }
 template <Wide (*F)(Wide)> __aicore__ inline Wide Apply(Wide v) { return F(v); }
 __aicore__ void Go(uint64_t n) {
     Around around{};
@@ -96,6 +118,8 @@ __aicore__ void Go(uint64_t n) {
     other = twice(wide);
     other = Apply<Keep>(wide), *pointer = Apply<Keep>(other), around.inner = Apply<Keep>(other);
     Nothing(object.Get(other) + object.Get(*pointer));
+    AscendC::printf("a number\\nand another @1\\n");
+    (void)Pick(n);
 }"""
 
 
@@ -110,14 +134,19 @@ def test_a_function_called_as_another_does_not_compile(device: AscendSim, functi
     compiled = device.build(Kernel(source("core", "Go(1);", TYPES + function)))
     assert compiled.diagnostics
     message = compiled.diagnostics[0].message
-    assert "parameters of other types" in message or "a method is cast" in message
+    assert "something else than a function by its name" in message or "a method is cast" in message
 
 
 @pytest.mark.parametrize("declarations", TWICE.values(), ids=TWICE)
 def test_a_function_that_is_declared_as_two_does_not_compile(device: AscendSim, declarations: str):
     compiled = device.build(Kernel(source("core", "Go(1);", TYPES + declarations)))
     message = compiled.diagnostics[0].message
-    assert "has another type than before" in message or "parameters of other types" in message
+    assert "has another type than before" in message or "whose code is not in the kernel" in message
+
+
+def test_a_function_that_a_header_declares_never_to_return_is_not_called(device: AscendSim):
+    compiled = device.build(Kernel(source("core", "Go(1);", TYPES + NO_RETURN)))
+    assert "declared never to return" in compiled.diagnostics[0].message
 
 
 def test_functions_with_objects_compile(device: AscendSim):

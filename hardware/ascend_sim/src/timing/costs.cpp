@@ -35,6 +35,10 @@ struct Groups {
     }
 };
 
+bool reads_destination(uint32_t op) {
+    return op == ASC_MULADDDST || op == ASC_FUSEDMULADD || op == ASC_FUSEDMULADDRELU || op == ASC_AXPY;
+}
+
 // A group has three banks, by bits 16 and 17.
 bool same_bank(const Operand &one, const Operand &other) { return one.addr >> 16 == other.addr >> 16; }
 
@@ -133,31 +137,43 @@ Ticks Costs::reduce(const Instr &instr) const {
     return total + (instr.repeats > 1 ? of(row, level) : 0);
 }
 
-// A bank group reads one block and writes one block in a cycle. Measured are operands that meet in a group; the time of
-// several blocks of one operand is documented.
+// The time of each repeat of an instruction whose operands meet in no bank group.
+Ticks Costs::repeat(const Instr &instr) const {
+    Instr none = instr, one = instr;
+    none.repeats = 0, one.repeats = 1;
+    return unit(one) - unit(none);
+}
+
+// A bank group reads one block and writes one block in a cycle, beside the computation. Measured are sources that meet
+// in a group, and a destination in the bank of a source; the time of several blocks of one operand is documented.
 Ticks Costs::conflict(const Instr &instr) const {
+    if (instr.repeats == 0 || instr.family == Family::Transpose) return 0;
     const bool is_plain = instr.family == Family::Vector;
-    const uint64_t lanes = up(instr.elements, std::max(1u, instr.repeats));
+    const uint32_t first_read = is_plain && reads_destination(instr.op) ? 0 : 1;
+    const uint64_t lanes = up(instr.elements, instr.repeats);
     const uint32_t count = is_plain ? static_cast<uint32_t>(std::clamp<uint64_t>(
                                           up(lanes * element_bytes(instr.dtype), block_bytes), 1, blocks_of_a_repeat))
                                     : blocks_of_a_repeat;
     const uint32_t repeats = period(instr);
+    const Ticks computed = repeat(instr);
     Ticks total = 0;
-    for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
+    for (uint32_t number = 0; number < repeats; ++number) {
         Groups written, read;
         uint32_t fullest = 1;
         bool overtaken = false;
-        if (instr.operands) written.add(instr.operand[0], repeat, count);
-        for (uint32_t i = 1; i < instr.operands; ++i) {
+        if (instr.operands) written.add(instr.operand[0], number, count);
+        for (uint32_t i = first_read; i < instr.operands; ++i) {
             Groups source;
-            source.add(instr.operand[i], repeat, count);
+            source.add(instr.operand[i], number, count);
             fullest = std::max(fullest, source.fullest());
             if (!is_plain) continue;
-            read.add(instr.operand[i], repeat, count);
-            overtaken |= instr.operands > 2 && same_bank(instr.operand[0], instr.operand[i]) && written.meets(source);
+            read.add(instr.operand[i], number, count);
+            overtaken |=
+                i && instr.operands > 2 && same_bank(instr.operand[0], instr.operand[i]) && written.meets(source);
         }
         fullest = std::max({fullest, read.fullest(), written.fullest()});
-        total += fullest > 1 ? read_read_ * (fullest - 1) : overtaken ? read_write_ : 0;
+        const Ticks accessed = read_read_ * (fullest - 1) + CYCLE;
+        total += accessed > computed ? accessed - computed : overtaken && fullest == 1 ? read_write_ : 0;
     }
     return total * instr.repeats / repeats;
 }

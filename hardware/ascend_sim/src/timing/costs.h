@@ -40,6 +40,7 @@ private:
     Ticks tile(const Instr &instr) const;
     Ticks sorting(uint64_t elements, uint64_t kept) const;
     Ticks unit(const Instr &instr) const;
+    Ticks repeat(const Instr &instr) const;
     Ticks conflict(const Instr &instr) const;
     Ticks transpose(const Instr &instr) const;
 
