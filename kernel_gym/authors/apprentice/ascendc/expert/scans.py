@@ -47,19 +47,13 @@ __aicore__ inline void Process()
     }}
 }}
 
-// Elements between rows: neighbouring rows lie in different banks.
-__aicore__ inline uint32_t Pitch()
-{{
-    return t.part + 32;
-}}
-
 __aicore__ inline void CopyIn(const Part &at)
 {{
-    const uint32_t used = Align(at.count, 8), offset = at.row * t.axis + at.start;
+    const uint32_t used = Align(at.count, 8), offset = at.row * t.axis + at.start, row = t.part + 32;
     AscendC::LocalTensor<float> in = inQueue.AllocTensor<float>();
     const AscendC::DataCopyExtParams rows{{at.rows, static_cast<uint32_t>(at.count * sizeof(float)),
                                           static_cast<uint32_t>((t.axis - at.count) * sizeof(float)),
-                                          (Pitch() - used) / 8, 0}};
+                                          (row - used) / 8, 0}};
     AscendC::DataCopyPad(in, {source}Gm[offset], rows, {{true, 0, static_cast<uint8_t>(used - at.count), {neutral}}});
     inQueue.EnQue(in);{load_factor}
 }}
@@ -68,16 +62,17 @@ __aicore__ inline void Compute(const Part &at)
 {{
     AscendC::LocalTensor<float> in = inQueue.DeQue<float>();
     AscendC::LocalTensor<float> out = outQueue.AllocTensor<float>();
-    const AscendC::LocalTensor<float> held = heldBuf.Get<float>();
-    // Neighbouring lanes are 256 bytes apart modulo 512, so that an instruction reads from different banks.
-    const uint32_t wide = 2 * t.part, pitch = wide + 64;
+    const AscendC::LocalTensor<float> held = heldBuf.Get<float>()[64];
+    // Neighbouring rows and lanes are 128 and 256 bytes apart modulo 512, so that instructions read from different banks.
+    const uint32_t row = t.part + 32, wide = 2 * t.part, pitch = wide + 64;
     const uint8_t blocks = static_cast<uint8_t>(t.part / 8);{multiply}
     // `lanes` has the first elements of all blocks, then the second ones, each of 16 rows.
     const AscendC::LocalTensor<float> before = held, lanes = held[pitch];
-    uint64_t to[16], from[16];
-    for (uint32_t i = 0; i < 16; ++i) {{
-        from[i] = in[i * Pitch()].GetPhyAddr();
-        to[i] = lanes[i / 2 * pitch + i % 2 * 8].GetPhyAddr();
+    const uint64_t rowBytes = row * sizeof(float), pitchBytes = pitch * sizeof(float);
+    uint64_t to[16], from[16], at0 = in.GetPhyAddr(), at1 = lanes.GetPhyAddr();
+    for (uint32_t i = 0; i < 16; i += 2, at0 += 2 * rowBytes, at1 += pitchBytes) {{
+        from[i] = at0, from[i + 1] = at0 + rowBytes;
+        to[i] = at1, to[i + 1] = at1 + 32;
     }}
     AscendC::TransDataTo5HD<float>(to, from, AscendC::TransDataTo5HDParams(false, false, blocks, 2, 1));
     inQueue.FreeTensor(in);
@@ -92,9 +87,10 @@ __aicore__ inline void Compute(const Part &at)
         AscendC::{merge}(lanes[{lane} * pitch], out[{lane} * pitch], before, wide);
     }}
     for (uint32_t half = 0; half < 2; ++half) {{
-        for (uint32_t i = 0; i < 16; ++i) {{
-            from[i] = {lanes}[i % 8 * pitch + i / 8 * 16 + half * 8].GetPhyAddr();
-            to[i] = out[(half * 8 + i / 2) * Pitch() + i % 2 * 8].GetPhyAddr();
+        at0 = {lanes}[half * 8].GetPhyAddr(), at1 = out[half * 8 * row].GetPhyAddr();
+        for (uint32_t i = 0; i < 8; ++i, at0 += pitchBytes, at1 += rowBytes) {{
+            from[i] = at0, from[i + 8] = at0 + 64;
+            to[2 * i] = at1, to[2 * i + 1] = at1 + 32;
         }}
         AscendC::TransDataTo5HD<float>(to, from, AscendC::TransDataTo5HDParams(false, false, blocks / 2, 2, 4));
     }}
@@ -131,7 +127,7 @@ __aicore__ inline void CopyOut(const Part &at)
 {{
     AscendC::LocalTensor<float> out = outQueue.DeQue<float>();
     const AscendC::DataCopyExtParams rows{{at.rows, static_cast<uint32_t>(at.count * sizeof(float)),
-                                          (Pitch() - Align(at.count, 8)) / 8,
+                                          (t.part + 32 - Align(at.count, 8)) / 8,
                                           static_cast<uint32_t>((t.axis - at.count) * sizeof(float)), 0}};
     AscendC::DataCopyPad({target}Gm[at.row * t.axis + at.start], out, rows);
     outQueue.FreeTensor(out);
@@ -140,16 +136,16 @@ _LOAD_FACTOR = """
     AscendC::LocalTensor<{type}> factor = factorQueue.AllocTensor<{type}>();
     const AscendC::DataCopyExtParams same{{at.rows, static_cast<uint32_t>(at.count * sizeof({type})),
                                           static_cast<uint32_t>((t.axis - at.count) * sizeof({type})),
-                                          (Pitch() - Align(at.count, {block})) / {block}, 0}};
+                                          (row - Align(at.count, {block})) / {block}, 0}};
     AscendC::DataCopyPad(factor, {factor}Gm[offset], same, {{false, 0, 0, 0}});
     factorQueue.EnQue(factor);"""
 _MULTIPLY = """
     AscendC::LocalTensor<{type}> factor = factorQueue.DeQue<{type}>();{cast}
-    AscendC::Mul(in, in, {number}, 16 * Pitch());
+    AscendC::Mul(in, in, {number}, 16 * row);
     factorQueue.FreeTensor(factor);"""
 _CAST = """
-    AscendC::Cast(held.ReinterpretCast<half>(), factor, AscendC::RoundMode::CAST_NONE, 16 * Pitch());
-    AscendC::Cast(out, held.ReinterpretCast<half>(), AscendC::RoundMode::CAST_NONE, 16 * Pitch());"""
+    AscendC::Cast(held.ReinterpretCast<half>(), factor, AscendC::RoundMode::CAST_NONE, 16 * row);
+    AscendC::Cast(out, held.ReinterpretCast<half>(), AscendC::RoundMode::CAST_NONE, 16 * row);"""
 #: What is behind the end of a row must not change a result that runs backwards.
 _CLEAR = """
     if (at.count < t.part) {{
@@ -190,11 +186,11 @@ class RunningWriter(StageWriter):
         return ("part", "parts", "units", "perCore")
 
     def init_lines(self) -> None:
-        self.code.add("pipe.InitBuffer(inQueue, 2, 16 * Pitch() * sizeof(float));")
+        self.code.add("pipe.InitBuffer(inQueue, 2, 16 * (t.part + 32) * sizeof(float));")
         if self.stage.factor:
-            self.code.add(f"pipe.InitBuffer(factorQueue, 2, 16 * Pitch() * sizeof({self._factor}));")
+            self.code.add(f"pipe.InitBuffer(factorQueue, 2, 16 * (t.part + 32) * sizeof({self._factor}));")
         self.code.add("pipe.InitBuffer(outQueue, 2, 8 * (2 * t.part + 64) * sizeof(float));")
-        self.code.add("pipe.InitBuffer(heldBuf, 9 * (2 * t.part + 64) * sizeof(float));")
+        self.code.add("pipe.InitBuffer(heldBuf, (9 * (2 * t.part + 64) + 64) * sizeof(float));")
         self.code.add("pipe.InitBuffer(runsBuf, 17 * 16 * sizeof(float));")
 
     def process(self) -> None:
