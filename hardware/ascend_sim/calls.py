@@ -14,9 +14,9 @@ function that a header declares never to return: behind it there is the code of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from kernel_gym.hardware.ascend_sim import gimple
+from kernel_gym.hardware.host.launch_syntax import tokens
 
 TREES = "kernel.trees"
 FLAGS = (f"-fdump-tree-original-raw={TREES}",)
@@ -24,67 +24,136 @@ FLAGS = (f"-fdump-tree-original-raw={TREES}",)
 _FUNCTION = ";; Function "
 #: A node of a tree: its number, its kind and its fields, of which those with a number are other nodes.
 _NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n +.*)*)", re.MULTILINE)
+_NODE_BEGINS = "@"
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)", re.DOTALL)
 _CALLS = ("call_expr", "aggr_init_expr")
-_CALLED, _FIRST = re.compile(r"\bfn *: @(\d+)"), re.compile(r"\bop 0: @(\d+)")
-#: Kinds of nodes whose parts are all in the dump: types, declarations, constants, arithmetic, comparisons, and others.
-_PLAIN = re.compile(
-    r"\w+_(?:type|decl|cst|node)"
-    r"|(?:plus|minus|mult|\w+_div|\w+_mod|rdiv|negate|absu?|min|max|bit_\w+|[lr](?:shift|rotate)|float|fix_trunc)_expr"
-    r"|(?:(?:un)?(?:lt|le|gt|ge|eq)|ne|ltgt|(?:un)?ordered|truth_\w+)_expr"
-    r"|(?:pointer_plus|pointer_diff|(?:pre|post)(?:in|de)crement|convert|view_convert|nop|non_lvalue|paren)_expr"
-    r"|(?:addr|bind|call|aggr_init|case_label|cleanup_point|compound|cond|decl|empty_class|exit|goto|init|label)_expr"
-    r"|(?:loop|modify|must_not_throw|predict|return|save|switch|target|try_catch|try_finally)_expr"
-    r"|tree_list|tree_vec|binfo|array_ref|component_ref|indirect_ref|obj_type_ref|constructor|expr_stmt|statement_list"
+#: Kinds of nodes that have no parts with calls: types, declarations, constants, lists of names.
+_LEAF = re.compile(
+    r"\w+_(?:type|decl|cst|node)|tree_list|tree_vec|binfo|template_type_parm|template_parm_index"
+    r"|(?:empty_class|predict|goto|label)_expr"
 )
+#: Kinds of nodes whose parts are all in the dump: those with `_expr` at their end, and others.
+WHOLE = frozenset(
+    f"{name}_expr"
+    for name in [
+        *("plus", "minus", "mult", "trunc_div", "trunc_mod", "rdiv", "exact_div", "negate", "abs", "min", "max"),
+        *("bit_and", "bit_ior", "bit_xor", "bit_not", "lshift", "rshift", "lrotate", "rrotate"),
+        *("lt", "le", "gt", "ge", "eq", "ne", "unlt", "unle", "ungt", "unge", "uneq"),
+        *("truth_not", "truth_andif", "truth_orif", "cond", "compound"),
+        *("preincrement", "predecrement", "postincrement", "postdecrement"),
+        *("nop", "convert", "float", "fix_trunc", "non_lvalue", "view_convert"),
+        *("addr", "pointer_plus", "pointer_diff", "call", "aggr_init", "target", "save"),
+        *("init", "modify", "decl", "bind", "loop", "exit", "switch", "case_label", "return"),
+        *("cleanup_point", "try_catch", "try_finally"),
+    ]
+) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
+#: Kinds of nodes whose parts are not in the dump: `&`, `|` and `^` of comparisons.
+_HIDING = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr"})
 
 _DEFINED = re.compile(r"\n;; Function .*, decl_uid=(\d+), ")
 _CALL = re.compile(r"^  (?:.* = )?(.*?)D\.(\d+) \(", re.MULTILINE)
 #: A function without a body that may be called: one of the compiler or of the headers, whose names no author may use.
 _OUTSIDE = re.compile(r"(?:__builtin_|asc_)\w+")
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
+#: A call or launch, in a text with two blanks between tokens.
+_CALL_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?: < (?: (?:[\w$]+|::|,) )* > )?(?= (?:\(|<<<) )")
+#: The first parameter of a method or a closure, functions of the headers that launch, and a lambda that was converted
+#: to a pointer. No author may use the namespace of the headers.
+_OBJECT = re.compile(r" const (?:this|__closure)D\.\d+[,)]")
+_LAUNCHERS, _LAMBDA = ("asc::Launcher<", "asc::launcher<"), "_FUN"
 #: What the compiler inserts before the call of a function that does not return.
 _NO_RETURN = "__builtin___asan_handle_no_return"
 
 
-def not_by_name(trees: str) -> str | None:
-    """Return the name of a function with a call of anything but a function by its name; None if there is none.
+def may_look_like_a_node(string: str) -> bool:
+    """Return whether a string of the text may have the character that a node in the dump begins with.
+
+    The dump has the bytes of strings as they are, up to a zero. A character of more than one byte may have any of them.
+    """
+    is_wide = string[0] in "uUL" and not string.startswith("u8")
+    if _NODE_BEGINS in string or "\\N" in string or (is_wide and not string.isascii()):
+        return True
+    for escape in _ESCAPE.finditer(string):
+        octal, *others = escape.groups(default="")
+        value = int(octal, 8) if octal else int("".join(others) or "0", 16)
+        if value % 256 == ord(_NODE_BEGINS) or (is_wide and value > ord("~")):
+            return True
+    return False
+
+
+def not_by_name(trees: str, dump: str, source: str) -> tuple[str, str] | None:
+    """Return a function with a call of anything but a function by its name, and the kind of node that hides calls.
 
     Args:
         trees: The dump of the front end.
+        dump: The compiler's last GIMPLE.
+        source: The text that was compiled, with its launches as the author wrote them.
+
+    Returns:
+        The name of the function, and nothing if such a call was found; None if there is none.
     """
-    return next((name for name, text in _functions(trees) if not _calls_by_name(text)), None)
-
-
-def _functions(trees: str) -> Iterator[tuple[str, str]]:
+    allowed = WHOLE | _HIDING if _only_called(dump, source) else WHOLE
     for text in trees.split(_FUNCTION)[1:]:
         name, _, nodes = text.partition("\n")
-        yield name.removesuffix(" (null)"), nodes
+        if (hidden := _hidden_call(nodes, allowed)) is not None:
+            return name.removesuffix(" (null)"), hidden
+    return None
 
 
-def _calls_by_name(text: str) -> bool:
-    """Return whether all calls in a function are of functions by their names; false if its dump is not understood.
+def _only_called(dump: str, source: str) -> bool:
+    """Return whether the text uses all names of functions for nothing but calls, so that none can have been cast.
 
-    Strings are in the dump as the author wrote them, so that they can look like nodes. But the compiler numbers the
-    nodes one by one, and what is called behind the call: no other node can have this number.
+    Methods, constructors and closures cannot be cast. Arguments of a template may stand before the parenthesis of a
+    call if they are plain names and numbers; with others the name counts as a value.
     """
-    kinds: dict[int, tuple[str, str]] = {}
-    for number, node in enumerate(_NODE.finditer(text), 1):
-        if int(node[1]) != number or _PLAIN.fullmatch(node[2]) is None:
+    text = "  ".join(["", *(word.text for word in tokens(source)), ""])
+    values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALL_IN_TEXT.sub("", text)))
+    for function in dump.split(gimple.FUNCTION)[1:]:
+        name = _NAME.fullmatch(_without_arguments(function.partition(" (")[0]))
+        is_method = _OBJECT.search(function.partition("\n{\n")[0]) is not None
+        if not (is_method or function.startswith(_LAUNCHERS)) and (name is None or name[1] in values | {_LAMBDA}):
             return False
-        kinds[number] = node[2], node[3]
-    return all(_is_by_name(number, fields, kinds) for number, (kind, fields) in kinds.items() if kind in _CALLS)
+    return True
 
 
-def _is_by_name(number: int, fields: str, kinds: dict[int, tuple[str, str]]) -> bool:
-    called = _CALLED.search(fields)
-    if called is None:  # a function of the compiler's own
+def _hidden_call(text: str, allowed: frozenset[str]) -> str | None:
+    """Return None if all calls in a function are of functions by their names, else the kind of node that hides calls.
+
+    Strings are in the dump as the author wrote them, but none has the character that a node begins with (compiler.py).
+    Nor can one look like the beginning of another function, because the nodes of each are numbered from 1 on.
+    """
+    nodes: dict[int, tuple[str, str]] = {}
+    for number, node in enumerate(_NODE.finditer(text), 1):
+        if int(node[1]) != number or not (node[2] in allowed or _LEAF.fullmatch(node[2])):
+            return node[2]
+        nodes[number] = node[2], node[3]
+    by_name = (_is_by_name(fields, nodes) for kind, fields in nodes.values() if kind in _CALLS)
+    return None if all(by_name) else ""
+
+
+def _is_by_name(fields: str, nodes: dict[int, tuple[str, str]]) -> bool:
+    """Return whether a call with these fields is one of a function as what it is, or of one of the compiler's own."""
+    called = _part("fn", fields, nodes)
+    if called is None or called[0] == "function_decl":
         return True
-    kind, parts = kinds.get(int(called[1]), ("", ""))
-    if kind == "function_decl":
-        return True
-    first = _FIRST.search(parts)
-    target = kinds.get(int(first[1]), ("", ""))[0] if first else ""
-    return int(called[1]) > number and kind == "addr_expr" and target == "function_decl"
+    pointer = _part("type", called[1], nodes)
+    while called is not None and called[0] == "nop_expr":  # changes `noexcept`, or the type
+        called = _part("op 0", called[1], nodes)
+    function = _part("op 0", called[1], nodes) if called is not None and called[0] == "addr_expr" else None
+    if pointer is None or function is None or function[0] != "function_decl":
+        return False
+    as_called, own = _part("ptd", pointer[1], nodes), _part("type", function[1], nodes)
+    return as_called is not None and own is not None and _signature(as_called) == _signature(own)
+
+
+def _part(name: str, fields: str, nodes: dict[int, tuple[str, str]]) -> tuple[str, str] | None:
+    found = re.search(rf"(?<!\w){name} *: @(\d+)", fields)
+    return nodes.get(int(found[1]), ("", "")) if found else None
+
+
+def _signature(function: tuple[str, str]) -> list[str]:
+    """Return the kind of a type of functions, and the numbers of its class, its result and its parameters."""
+    return [function[0], *re.findall(r"(?<!\w)(?:clas|retn|prms) *: @\d+", function[1])]
 
 
 def elsewhere(dump: str) -> str | None:

@@ -36,6 +36,7 @@ _WHOLE_OBJECTS = (
 _BY_NAME = (
     "calls something else than a function by its name: use no pointers to functions, no casts of them, no virtual calls"
 )
+_HIDDEN = "which may hide a call of something else than a function by its name: write it in another way"
 _NO_CODE = "calls a function whose code is not in the kernel, or one that is declared never to return"
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
@@ -52,11 +53,15 @@ _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible arr
 _CAST_METHOD = re.compile(r"warning: converting from .*::\*.* to ")
 #: The warning about a function with the linkage of C that has different parameters in two namespaces.
 _TWO_TYPES = re.compile(r"conflicting C language linkage declaration '([^']*)'")
+#: The warning about a label that is a value: a jump to it may leave its function.
+_LABEL_AS_VALUE = re.compile(r"taking the address of a label is non-standard|ISO C\+\+ forbids computed gotos")
+_NO_LABELS = "labels are no values, and no jump goes to a computed place: use switch"
 _ONE_TYPE = "declare it once, or with the same parameters and result"
 _NO_CAST_METHOD = "a method is cast to a pointer to a function: call it by its name"
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
 _NO_WIDE_INTEGERS = "integers of 128 bits do not exist in device code: use two of 64 bits"
+_NO_ODD_STRINGS = "a string has the character @ in it, by itself or by its number: use another one"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -82,6 +87,8 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", (prelude,)
     if wide := _wide_integers(read.text, source):
         return "", (wide,)
+    if any(word.kind == "string" and calls.may_look_like_a_node(word.text) for word in tokens(read.text)):
+        return "", (Diagnostic(_NO_ODD_STRINGS),)
     cores = Cores(read.text, source)
     text = rewrite(cores.unmarked, cores)
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
@@ -95,7 +102,9 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return cores.unmarked, _unusable(elf) or _beyond_arrays(runtime, folder) or _count(runtime, folder, text, elf)
+        return cores.unmarked, _unusable(elf) or _beyond_arrays(runtime, folder) or _count(
+            runtime, folder, text, cores.unmarked, elf
+        )
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -109,6 +118,8 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
         return (Diagnostic(_TOO_MANY_WARNINGS),)
     if _CAST_METHOD.search(output):
         return (Diagnostic(_NO_CAST_METHOD),)
+    if _LABEL_AS_VALUE.search(output):
+        return (Diagnostic(_NO_LABELS),)
     if twice := _TWO_TYPES.search(output):
         return (Diagnostic(f"{twice[1]} has another type than before: {_ONE_TYPE}"),)
     return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
@@ -132,8 +143,11 @@ def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
     return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
 
 
-def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
-    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
+def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
+    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible.
+
+    `written` is the text before its launches became calls.
+    """
     operations.count(folder / OBJECT, text, runtime.types, elf)
     dump = (folder / gimple.DUMP).read_text(errors="replace")
     (folder / gimple.DUMP).unlink()
@@ -141,8 +155,9 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tu
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
     if caller := calls.elsewhere(dump):
         return (Diagnostic(f"{caller} {_NO_CODE}"),)
-    if caller := calls.not_by_name((folder / calls.TREES).read_text(errors="replace")):
-        return (Diagnostic(f"{caller} {_BY_NAME}"),)
+    if found := calls.not_by_name((folder / calls.TREES).read_text(errors="replace"), dump, written):
+        caller, kind = found
+        return (Diagnostic(f"{caller} has an expression ({kind}) {_HIDDEN}" if kind else f"{caller} {_BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):
         return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
     return ()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from kernel_gym.confinement import building
+from kernel_gym.hardware.ascend_sim import calls
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
 from tests.hardware.ascend_sim.test_guard import source
@@ -57,7 +62,7 @@ MISTYPED = {
         __aicore__ void Go(uint64_t n) { Wide w{}; reinterpret_cast<Of>(reinterpret_cast<Any>(&Value))(w); }""",
     "behind a string that looks like a tree": r"""
         __aicore__ void Go(uint64_t n) {
-            AscendC::printf("\n;; Function Go (null)\n\n@1      void_type        algn: 8 \n");
+            AscendC::printf("\n;; Function Go (null)\n\n 1      void_type        algn: 8 \n");
             Word w = reinterpret_cast<Pointer<Word, uint64_t>>(reinterpret_cast<uint64_t>(&Make))(n);
         }""",
     "a method": """
@@ -101,6 +106,7 @@ constexpr Wide kOne = {{1}};
 __aicore__ inline Wide Keep(Wide v) { return v; }
 template <class F> __aicore__ inline uint64_t With(F f) { return f(kOne).words[0]; }
 __aicore__ uint64_t Pick(uint64_t n) { return With([](Wide v) { return Keep(v); }) + (*Make)(n).words[1]; }
+__aicore__ inline Wide Quiet(Wide v) noexcept { return v; }
 template <Wide (*F)(Wide)> __aicore__ inline Wide Apply(Wide v) { return F(v); }
 __aicore__ void Go(uint64_t n) {
     Around around{};
@@ -116,11 +122,23 @@ __aicore__ void Go(uint64_t n) {
     Wide *pointer = &other;
     other = Read(*pointer);
     other = twice(wide);
-    other = Apply<Keep>(wide), *pointer = Apply<Keep>(other), around.inner = Apply<Keep>(other);
+    other = Apply<Quiet>(wide), *pointer = Apply<Keep>(other), around.inner = Apply<Keep>(other);
     Nothing(object.Get(other) + object.Get(*pointer));
-    AscendC::printf("a number\\nand another @1\\n");
+    AscendC::printf("a number\\n\\tand \\"another\\"\\n");
     (void)Pick(n);
 }"""
+
+
+COMPARED = """
+struct Flags { uint32_t last : 1, rest : 31; };
+__aicore__ std::pair<uint64_t, uint64_t> Both(uint64_t n) { return {n, n + 1}; }
+__aicore__ bool Compared(uint64_t n) {
+    Flags flags{1, 2};
+    auto [a, b] = Both(n);
+    return flags.last == 1 && a < b && ((a < n) & (b < n)) | (a == 3);
+}
+__aicore__ void Go(uint64_t n) { (void)Compared(n); }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +162,145 @@ def test_a_function_that_is_declared_as_two_does_not_compile(device: AscendSim, 
     assert "has another type than before" in message or "whose code is not in the kernel" in message
 
 
+@pytest.mark.parametrize(
+    "string",
+    [r'"\n@1 void_type x"', r'"\n\x40"', r'"\n\1001"', r'"\u00401"', r'u"\u400a1"', r'L"\x400a"', r'"\U00000040"'],
+)
+def test_strings_cannot_look_like_trees(device: AscendSim, string: str):
+    compiled = device.build(Kernel(source("core", f"const auto *text = {string}; (void)text;", TYPES)))
+    assert "a string has" in compiled.diagnostics[0].message
+
+
+#: Calls of a cast function, numbered, wherever an expression can stand.
+EVERYWHERE = """
+namespace std {
+template <class T> struct initializer_list {
+    const T *first; unsigned long size;
+    constexpr const T *begin() const { return first; } constexpr const T *end() const { return first + size; }
+};
+}
+typedef unsigned long u;
+static u Get(u n) { return n; }
+using Other = u (*)(int);
+inline const Other other = reinterpret_cast<Other>(reinterpret_cast<u>(&Get));
+#define X other(__COUNTER__)
+struct Pair { u a, b; };
+struct Bits { u low : 3, high : 5; };
+struct Object {
+    u v; u early = X;
+    Object() : v(X) {} Object(u x) : v(x + X) {} ~Object() { X; } Object(const Object &o) : v(o.v + X) {}
+    Object &operator=(const Object &o) { v = o.v + X; return *this; }
+    operator u() const { return v + X; }
+    u operator[](u i) const { return i + X; }
+};
+struct Base { Base(u) {} };
+struct Derived : Base { Derived() : Base(X) {} using Base::Base; };
+struct Several { u x[3]; Object o[2]; };
+struct Place {
+    u i;
+    u operator*() const { return i + X; }
+    Place &operator++() { ++i; X; return *this; }
+    bool operator!=(const Place &o) const { return i != o.i + 0 * X; }
+};
+struct Range { Place begin() const { return {X}; } Place end() const { return {3 + 0 * X}; } };
+template <class T> u Template(T t) { return t + X; }
+template <class... T> u Fold(T... t) { return (t + ... + X); }
+static u Quiet(u x) noexcept { return x + X; }
+static u Default(u x = X) { return x; }
+static Bits Field(u n) { return Bits{n & 7, 3}; }
+u Least(u a, u b) { return (a < b ? a : b) + X; }
+u Most(u a, u b) { return (a > b ? a : b) + X; }
+u Turned(u n, int j) { return (n >> j) | (n << (64 - j)); }
+u Statements(u n) {
+    u r = X;
+    r = n ? X : X;
+    if (X) r++; else r += X;
+    while (X) { r += X; break; }
+    do { r += X; } while (X);
+    for (u i = X; i < X; i += X) { if (i) continue; r += X; }
+    switch (X) { case 1: r += X; break; case 2 ... 4: r += X; break; default: r += X; }
+    for (u x : Range{}) r += x;
+    for (auto x : {X, X}) r += x;
+    if (u w = X; w > X) r++;
+    if constexpr (sizeof(u) == 8) r += X;
+    { goto end; }
+    r += ({ X; X; });
+end:
+    r += X;
+    auto [a, b] = Pair{X, X};
+    return a + b + X;
+}
+u Objects(u n) {
+    Object d, e(X), f = d; d = e; u q = f + d[X]; Derived g, h(X); Several s{}, t = s; t = s;
+    Pair p{X, X}, o = {.a = X, .b = X}; p = Pair{X, X}; q += Pair{X, X}.a; const Pair &ref = Pair{X, X};
+    Bits bits{}; bits.low = X; bits.high += X;
+    if (Field(X).low == 2) q++; if (Field(X).low == Field(X).high) q++; if (Field(X).high) q++;
+    q += n > X ? Pair{X, X}.a : Pair{X, X}.b;
+    auto l = [&](u x) { return x + X; }; auto m = [z = X] { return z + X; };
+    q += l(X) + m() + [](u x) -> u { return x + X; }(X);
+    return q + ref.a + Template(X) + Fold(X, X) + Quiet(X) + Default() + Default(X) + bits.low;
+}
+u Expressions(u n, float y, double z, int i, int j) {
+    u r = (X, X); r = X && X; r = X || X; r = !X; r = -X; r = ~X; r = X + X * X - X / (X + 1) % (X + 1);
+    r <<= X; r >>= X; r = (X << 3) | (X >> 61); r = (r << X) | (r >> (64 - X)); r ^= X; r |= X; r &= X;
+    r = (u)(float)X; y = X / y; y = __builtin_fabsf(y + X); z = (double)(y + X); r = *(&r + X);
+    u a[3] = {X, X, X}; a[X] = X; r = a[X]; u b[2][2] = {{X, X}, {X, X}}; r += b[X][X];
+    u *p = a + X, *s = a; r += (p + X) - (s + X); ++r; --r; r++; r--; ++p[X]; p[X]--;
+    volatile u v = X; v = X; r += __builtin_expect(X, 1) + static_cast<u>(X) + u(X) + u{X};
+    r += __builtin_isgreater(y, X) + __builtin_isgreaterequal(y, X) + __builtin_isless(y, X);
+    r += __builtin_islessequal(y, X) + __builtin_islessgreater(y, X);
+    r += X < X; r += X <= X; r += X > X; r += X >= X; r += X == X; r += X != X; r += X ?: X;
+    i = i < (int)X ? i : (int)X; i = i > (int)X ? i : (int)X; i = i < 0 ? -i : i; r += (int)X < 0 ? -(int)X : (int)X;
+    i = i < j ? i : j; j = i > j ? i : j; n = (n << 3) | (n >> 61);
+    __builtin_memcpy(&r, &n, X); u &rr = (X, r); rr += X;
+    return X;
+}
+const u total = __COUNTER__;
+"""
+
+
+def test_every_call_is_in_the_trees(tmp_path: Path):
+    """And every kind of node that may have calls in it occurs, so that none is believed to show what it hides."""
+    text, trees = tmp_path / "everywhere.cpp", tmp_path / "trees"
+    text.write_text(EVERYWHERE)
+    flags = ["-std=c++17", "-O0", "-fno-exceptions", "-fno-rtti", "-w", "-c", "-o", str(tmp_path / "x.o")]
+    subprocess.run([building.find_compiler(), *flags, f"-fdump-tree-original-raw={trees}", str(text)], check=True)
+    total = int(
+        re.findall(r"total = (\d+)", subprocess.check_output([building.find_compiler(), "-E", str(text)], text=True))[0]
+    )
+    found, kinds = set(), set()
+    for function in trees.read_text().split(";; Function ")[1:]:
+        nodes = {int(number): (kind, fields) for number, kind, fields in calls._NODE.findall(function)}
+        kinds |= {kind for kind, _ in nodes.values()}
+        for kind, fields in nodes.values():
+            if kind == "call_expr" and not calls._is_by_name(fields, nodes):
+                argument = nodes[int(re.findall(r"\b0 *: @(\d+)", fields)[0])]
+                if argument[0] == "non_lvalue_expr":  # of a number in a default
+                    argument = nodes[int(re.findall(r"\bop 0: @(\d+)", argument[1])[0])]
+                found.add(int(re.findall(r"int: (\d+)", argument[1])[0]))
+    assert found == set(range(total))
+    assert kinds >= calls.WHOLE - {"max_expr", "min_expr", "view_convert_expr"}  # of operands without calls
+
+
 def test_a_function_that_a_header_declares_never_to_return_is_not_called(device: AscendSim):
     compiled = device.build(Kernel(source("core", "Go(1);", TYPES + NO_RETURN)))
     assert "declared never to return" in compiled.diagnostics[0].message
 
 
-def test_functions_with_objects_compile(device: AscendSim):
-    assert device.build(Kernel(source("core", "Go(1);", TYPES + RIGHT))).diagnostics == ()
+@pytest.mark.parametrize("text", [RIGHT, COMPARED], ids=["objects", "comparisons"])
+def test_functions_that_are_called_by_their_names_compile(device: AscendSim, text: str):
+    assert device.build(Kernel(source("core", "Go(1);", TYPES + text))).diagnostics == ()
+
+
+def test_comparisons_may_hide_a_call_of_a_function_that_was_cast(device: AscendSim):
+    hiding = """
+        using Of = Pointer<uint64_t, int>;
+        inline const Of q = reinterpret_cast<Of>(reinterpret_cast<uint64_t>(&Value));
+        __aicore__ void Go(uint64_t n) { bool none = (q(1) > 2) & (n > 0); (void)none; }"""
+    compiled = device.build(Kernel(source("core", "Go(1);", TYPES + hiding)))
+    assert "may hide a call" in compiled.diagnostics[0].message
+
+
+def test_labels_are_no_values(device: AscendSim):
+    compiled = device.build(Kernel(source("core", "void *place = &&end; goto *place; end:;", TYPES)))
+    assert "labels are no values" in compiled.diagnostics[0].message

@@ -63,7 +63,7 @@ __aicore__ inline void Compute(const Part &at)
     AscendC::LocalTensor<float> in = inQueue.DeQue<float>();
     AscendC::LocalTensor<float> out = outQueue.AllocTensor<float>();
     const AscendC::LocalTensor<float> held = heldBuf.Get<float>()[64];
-    // Neighbouring rows and lanes are 128 and 256 bytes apart modulo 512, so that instructions read from different banks.
+    // Rows and lanes begin 128 and 256 bytes apart modulo 512, so that instructions read from different banks.
     const uint32_t row = t.part + 32, wide = 2 * t.part, pitch = wide + 64;
     const uint8_t blocks = static_cast<uint8_t>(t.part / 8);{multiply}
     // `lanes` has the first elements of all blocks, then the second ones, each of 16 rows.
