@@ -47,13 +47,12 @@ WHOLE = frozenset(
         *("cleanup_point", "try_catch", "try_finally"),
     ]
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
-#: Kinds of nodes whose parts are not in the dump: `&`, `|` and `^` of comparisons.
-_HIDING = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr"})
+#: Kinds of nodes whose parts are not in the dump, or may not be: `&`, `|` and `^` of comparisons, copies of objects,
+#: ranges of indices.
+_HIDING = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr"})
 
-_DEFINED = re.compile(r"\n;; Function .*, decl_uid=(\d+), ")
+_DEFINED = re.compile(r"\n;; Function .* \((\S+), funcdef_no=\d+, decl_uid=(\d+), ")
 _CALL = re.compile(r"^  (?:.* = )?(.*?)D\.(\d+) \(", re.MULTILINE)
-#: A function without a body that may be called: one of the compiler or of the headers, whose names no author may use.
-_OUTSIDE = re.compile(r"(?:__builtin_|asc_)\w+")
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
 #: A call or launch, in a text with two blanks between tokens.
 _CALL_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?: < (?: (?:[\w$]+|::|,) )* > )?(?= (?:\(|<<<) )")
@@ -61,8 +60,8 @@ _CALL_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?: < (?: (?:[\w$]+|::|,) )* > )?
 #: to a pointer. No author may use the namespace of the headers.
 _OBJECT = re.compile(r" const (?:this|__closure)D\.\d+[,)]")
 _LAUNCHERS, _LAMBDA = ("asc::Launcher<", "asc::launcher<"), "_FUN"
-#: What the compiler inserts before the call of a function that does not return.
-_NO_RETURN = "__builtin___asan_handle_no_return"
+#: The call of a function that does not return, behind what the compiler inserts before it.
+_LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
 
 
 def may_look_like_a_node(string: str) -> bool:
@@ -157,27 +156,23 @@ def _signature(function: tuple[str, str]) -> list[str]:
 
 
 def elsewhere(dump: str) -> str | None:
-    """Return the name of a function that calls one without a body, or one that never returns; None if there is none.
+    """Return the name of a function that calls one by a declaration without its body, or one that never returns.
 
     Args:
         dump: The compiler's last GIMPLE.
+
+    Returns:
+        None if there is no such call. Functions that are not in the kernel at all are for the screens.
     """
-    defined = set(_DEFINED.findall(dump))
+    symbols, numbers = map(set, zip(*_DEFINED.findall(dump), strict=True)) if _DEFINED.search(dump) else (set(), set())
     for name, body in gimple.bodies(dump):
-        if _NO_RETURN in body or not all(
-            number in defined or _has_body_elsewhere(called) for called, number in _CALL.findall(body)
-        ):
+        by_another = any(
+            number not in numbers and _without_arguments(called).rpartition("::")[2] in symbols
+            for called, number in _CALL.findall(body)
+        )
+        if by_another or not numbers.isdisjoint(_LAST_CALL.findall(body)):
             return name
     return None
-
-
-def _has_body_elsewhere(name: str) -> bool:
-    """Return whether a function without a body may be called: also a constructor, whose body has another number."""
-    if _OUTSIDE.fullmatch(name):
-        return True
-    scope, _, last = _without_arguments(name).rpartition("::")
-    owner = _NAME.fullmatch(_without_arguments(scope))
-    return last.startswith("~") or (owner is not None and owner[1] == last)
 
 
 def _without_arguments(name: str) -> str:

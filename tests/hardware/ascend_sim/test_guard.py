@@ -279,11 +279,8 @@ def test_a_kernel_with_more_code_than_dumps_can_describe_is_told_so(
 def test_calls_through_pointers_are_a_compile_error(device: AscendSim, name: str) -> None:
     outside, statement = POINTERS[name]
     build = device.build(Kernel(source("host", statement, outside)))
-    assert build.ok, build.diagnostics
-    assert build.binary is not None
-    finding, mistakes = binary.screen(build.binary)
-    assert finding is None, finding
-    assert "through a pointer" in str(mistakes)
+    (error,) = build.diagnostics
+    assert "something else than a function by its name" in error.message or "labels are no values" in error.message
 
 
 def test_printing_writes_nothing_and_reads_no_more_than_the_kernel_may(device: AscendSim) -> None:
