@@ -48,8 +48,8 @@ WHOLE = frozenset(
     ]
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
 #: Kinds of nodes whose parts are not in the dump, or may not be: `&`, `|` and `^` of comparisons, copies of objects,
-#: ranges of indices.
-_HIDING = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr"})
+#: ranges of indices. The screen refuses assembly.
+_HIDING = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr"})
 
 _DEFINED = re.compile(r"\n;; Function .* \((\S+), funcdef_no=\d+, decl_uid=(\d+), ")
 _CALL = re.compile(r"^  (?:.* = )?(.*?)D\.(\d+) \(", re.MULTILINE)
