@@ -1,14 +1,14 @@
-"""Finds calls of anything but a function by its name, in the compiler's dumps.
+"""Finds calls that may reach a function with other arguments than it expects, in the compiler's dumps.
 
-A function that takes or returns a large object gets its address in a register. Called as a function of another type, it
-gets a number there, and no guard looks at what lies at this place. The compiler makes a plain call of a constant
-pointer to a function, whatever casts it went through, so neither the instructions nor the last intermediate form show
-it. But the trees of its front end have what each call calls: the address of a function, which has the function's own
-type, or something else, such as a cast, a variable or a choice.
+A function that takes or returns a large object gets the object's address in a register, and no guard checks this
+address. If a cast function is called, the register may hold any number. The compiler turns the call of a constant
+function pointer into a direct call, whatever casts it went through, so neither the instructions nor GIMPLE show it. The
+trees of the front end do: the operand of a call is the address of a function of the same type, or something else, such
+as a cast, a variable or a conditional expression.
 
-Two more ways lead to code that expects something else. A function with the linkage of C can be declared with different
-parameters in two namespaces: then it is called by a declaration without a body. And a caller ends with the call of a
-function that a header declares never to return: behind it there is the code of another function.
+Two other calls are refused. A function with C linkage may be declared with different parameters in two namespaces, so
+that a call does not match the definition. A function that a header declares `noreturn` has no code behind its calls, so
+that the caller runs into the next function if it returns.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ TREES = "kernel.trees"
 FLAGS = (f"-fdump-tree-original-raw={TREES}",)
 
 _FUNCTION = ";; Function "
-#: A node of a tree: its number, its kind and its fields, of which those with a number are other nodes.
+#: A node of a tree: its number, its kind and its fields. A field `@12` refers to node 12.
 _NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n +.*)*)", re.MULTILINE)
 _NODE_BEGINS = "@"
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)", re.DOTALL)
 _CALLS = ("call_expr", "aggr_init_expr")
-#: Kinds of nodes that have no parts with calls: types, declarations, constants, lists of names.
+#: Kinds of nodes that contain no calls: types, declarations, constants, lists of names.
 _LEAF = re.compile(
     r"\w+_(?:type|decl|cst|node)|tree_list|tree_vec|binfo|template_type_parm|template_parm_index"
     r"|(?:empty_class|predict|goto|label)_expr"
 )
-#: Kinds of nodes whose parts are all in the dump: those with `_expr` at their end, and others.
-WHOLE = frozenset(
+_VIRTUAL_CALL = "obj_type_ref"
+#: Kinds of nodes whose operands are all in the dump.
+VISIBLE = frozenset(
     f"{name}_expr"
     for name in [
         *("plus", "minus", "mult", "trunc_div", "trunc_mod", "rdiv", "exact_div", "negate", "abs", "min", "max"),
@@ -47,27 +48,28 @@ WHOLE = frozenset(
         *("cleanup_point", "try_catch", "try_finally"),
     ]
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
-#: Kinds of nodes whose parts are not in the dump, or may not be: `&`, `|` and `^` of comparisons, copies of objects,
-#: ranges of indices. The screen refuses assembly.
-_HIDING = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr"})
+#: Kinds of nodes whose operands may be missing in the dump: `&`, `|` and `^` of comparisons, copies of objects, ranges
+#: of indices, and assembly, which the screen refuses.
+_OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr"})
 
 _DEFINED = re.compile(r"\n;; Function .* \((\S+), funcdef_no=\d+, decl_uid=(\d+), ")
 _CALL = re.compile(r"^  (?:.* = )?(.*?)D\.(\d+) \(", re.MULTILINE)
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
-#: A call or launch, in a text with two blanks between tokens.
+#: A call or launch in a text whose tokens are separated by two blanks.
 _CALL_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?: < (?: (?:[\w$]+|::|,) )* > )?(?= (?:\(|<<<) )")
-#: The first parameter of a method or a closure, functions of the headers that launch, and a lambda that was converted
-#: to a pointer. No author may use the namespace of the headers.
+#: The first parameter of a method or a closure; the launching functions of the headers, whose namespace authors may not
+#: use; and the name of a lambda that was converted to a function pointer.
 _OBJECT = re.compile(r" const (?:this|__closure)D\.\d+[,)]")
 _LAUNCHERS, _LAMBDA = ("asc::Launcher<", "asc::launcher<"), "_FUN"
-#: The call of a function that does not return, behind what the compiler inserts before it.
+#: The call of a `noreturn` function, behind the call that the sanitizer inserts before it.
 _LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
 
 
 def may_look_like_a_node(string: str) -> bool:
-    """Return whether a string of the text may have the character that a node in the dump begins with.
+    """Return whether a string literal may contain the character that begins a node in the dump.
 
-    The dump has the bytes of strings as they are, up to a zero. A character of more than one byte may have any of them.
+    The dump contains the bytes of strings unescaped, up to the first zero. A character of a wide string has several
+    bytes, any of which may be this character.
     """
     is_wide = string[0] in "uUL" and not string.startswith("u8")
     if _NODE_BEGINS in string or "\\N" in string or (is_wide and not string.isascii()):
@@ -80,30 +82,31 @@ def may_look_like_a_node(string: str) -> bool:
     return False
 
 
-def not_by_name(trees: str, dump: str, source: str) -> tuple[str, str] | None:
-    """Return a function with a call of anything but a function by its name, and the kind of node that hides calls.
+def indirect_call(trees: str, dump: str, source: str) -> tuple[str, str] | None:
+    """Return a function that calls something else than a named function, or may do so.
 
     Args:
         trees: The dump of the front end.
-        dump: The compiler's last GIMPLE.
-        source: The text that was compiled, with its launches as the author wrote them.
+        dump: The dump of the last GIMPLE.
+        source: The compiled text, with launches as the author wrote them.
 
     Returns:
-        The name of the function, and nothing if such a call was found; None if there is none.
+        The name of the function and the kind of node that may hide a call, empty if a call was found; None if all calls
+        are of named functions.
     """
-    allowed = WHOLE | _HIDING if _only_called(dump, source) else WHOLE
+    known = VISIBLE | _OPAQUE if _only_called(dump, source) else VISIBLE
     for text in trees.split(_FUNCTION)[1:]:
         name, _, nodes = text.partition("\n")
-        if (hidden := _hidden_call(nodes, allowed)) is not None:
-            return name.removesuffix(" (null)"), hidden
+        if (kind := _node_with_call(nodes, known)) is not None:
+            return name.removesuffix(" (null)"), kind
     return None
 
 
 def _only_called(dump: str, source: str) -> bool:
-    """Return whether the text uses all names of functions for nothing but calls, so that none can have been cast.
+    """Return whether the text uses the names of functions only for calls, so that none can have been cast.
 
-    Methods, constructors and closures cannot be cast. Arguments of a template may stand before the parenthesis of a
-    call if they are plain names and numbers; with others the name counts as a value.
+    Methods, constructors and closures cannot be cast. A name with template arguments counts as called only if these are
+    names and numbers.
     """
     text = "  ".join(["", *(word.text for word in tokens(source)), ""])
     values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALL_IN_TEXT.sub("", text)))
@@ -115,15 +118,17 @@ def _only_called(dump: str, source: str) -> bool:
     return True
 
 
-def _hidden_call(text: str, allowed: frozenset[str]) -> str | None:
-    """Return None if all calls in a function are of functions by their names, else the kind of node that hides calls.
+def _node_with_call(text: str, known: frozenset[str]) -> str | None:
+    """Return None if all calls in a function are of named functions.
 
-    Strings are in the dump as the author wrote them, but none has the character that a node begins with (compiler.py).
-    Nor can one look like the beginning of another function, because the nodes of each are numbered from 1 on.
+    Otherwise return the kind of the first unknown node, or nothing if a call was found. Strings in the dump cannot look
+    like nodes (`may_look_like_a_node`), nor like the start of a function, whose nodes are numbered from 1.
     """
     nodes: dict[int, tuple[str, str]] = {}
     for number, node in enumerate(_NODE.finditer(text), 1):
-        if int(node[1]) != number or not (node[2] in allowed or _LEAF.fullmatch(node[2])):
+        if node[2] == _VIRTUAL_CALL:
+            return ""
+        if int(node[1]) != number or not (node[2] in known or _LEAF.fullmatch(node[2])):
             return node[2]
         nodes[number] = node[2], node[3]
     by_name = (_is_by_name(fields, nodes) for kind, fields in nodes.values() if kind in _CALLS)
@@ -131,12 +136,12 @@ def _hidden_call(text: str, allowed: frozenset[str]) -> str | None:
 
 
 def _is_by_name(fields: str, nodes: dict[int, tuple[str, str]]) -> bool:
-    """Return whether a call with these fields is one of a function as what it is, or of one of the compiler's own."""
+    """Return whether a call with these fields is one of a named function with its own type, or of a built-in one."""
     called = _part("fn", fields, nodes)
     if called is None or called[0] == "function_decl":
         return True
     pointer = _part("type", called[1], nodes)
-    while called is not None and called[0] == "nop_expr":  # changes `noexcept`, or the type
+    while called is not None and called[0] == "nop_expr":  # a cast: of `noexcept`, or of the type
         called = _part("op 0", called[1], nodes)
     function = _part("op 0", called[1], nodes) if called is not None and called[0] == "addr_expr" else None
     if pointer is None or function is None or function[0] != "function_decl":
@@ -151,26 +156,25 @@ def _part(name: str, fields: str, nodes: dict[int, tuple[str, str]]) -> tuple[st
 
 
 def _signature(function: tuple[str, str]) -> list[str]:
-    """Return the kind of a type of functions, and the numbers of its class, its result and its parameters."""
+    """Return the kind of a function type and the nodes of its class, result and parameters."""
     return [function[0], *re.findall(r"(?<!\w)(?:clas|retn|prms) *: @\d+", function[1])]
 
 
-def elsewhere(dump: str) -> str | None:
-    """Return the name of a function that calls one by a declaration without its body, or one that never returns.
+def mismatched_call(dump: str) -> str | None:
+    """Return the name of a function with a call that does not match the definition, or of a `noreturn` function.
+
+    Calls of functions that the kernel does not define are left to the screens.
 
     Args:
-        dump: The compiler's last GIMPLE.
-
-    Returns:
-        None if there is no such call. Functions that are not in the kernel at all are for the screens.
+        dump: The dump of the last GIMPLE.
     """
-    symbols, numbers = map(set, zip(*_DEFINED.findall(dump), strict=True)) if _DEFINED.search(dump) else (set(), set())
+    defined = {number: symbol for symbol, number in _DEFINED.findall(dump)}
+    symbols = set(defined.values())
     for name, body in gimple.bodies(dump):
-        by_another = any(
-            number not in numbers and _without_arguments(called).rpartition("::")[2] in symbols
-            for called, number in _CALL.findall(body)
-        )
-        if by_another or not numbers.isdisjoint(_LAST_CALL.findall(body)):
+        for called, number in _CALL.findall(body):
+            if number not in defined and _without_arguments(called).rpartition("::")[2] in symbols:
+                return name
+        if any(number in defined for number in _LAST_CALL.findall(body)):
             return name
     return None
 

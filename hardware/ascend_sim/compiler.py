@@ -33,11 +33,14 @@ _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagno
 _WHOLE_OBJECTS = (
     "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
 )
-_BY_NAME = (
-    "calls something else than a function by its name: use no pointers to functions, no casts of them, no virtual calls"
+_BY_NAME = "calls a function through a pointer, a cast or a virtual table: call functions by their names"
+_OPAQUE = (
+    "that may hide a call through a cast: use && and || on comparisons, or do not use the name of a function as a value"
 )
-_HIDDEN = "which may hide a call of something else than a function by its name: write it in another way"
-_NO_CODE = "calls a function whose code is not in the kernel, or one that is declared never to return"
+_ONE_DEFINITION = (
+    "calls a function that is declared in another way than it is defined, or a noreturn function: declare each "
+    "function as it is defined, and define none that a header declares noreturn"
+)
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
@@ -55,13 +58,13 @@ _CAST_METHOD = re.compile(r"warning: converting from .*::\*.* to ")
 _TWO_TYPES = re.compile(r"conflicting C language linkage declaration '([^']*)'")
 #: The warning about a label that is a value: a jump to it may leave its function.
 _LABEL_AS_VALUE = re.compile(r"taking the address of a label is non-standard|ISO C\+\+ forbids computed gotos")
-_NO_LABELS = "labels are no values, and no jump goes to a computed place: use switch"
+_NO_LABELS = "the address of a label is used: use switch instead of a computed goto"
 _ONE_TYPE = "declare it once, or with the same parameters and result"
 _NO_CAST_METHOD = "a method is cast to a pointer to a function: call it by its name"
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
 _NO_WIDE_INTEGERS = "integers of 128 bits do not exist in device code: use two of 64 bits"
-_NO_ODD_STRINGS = "a string has the character @ in it, by itself or by its number: use another one"
+_NO_ODD_STRINGS = "a string contains the character @, which kernels may not use: replace it"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -102,9 +105,8 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        return cores.unmarked, _unusable(elf) or _beyond_arrays(runtime, folder) or _count(
-            runtime, folder, text, cores.unmarked, elf
-        )
+        errors = _unusable(elf) or _beyond_arrays(runtime, folder)
+        return cores.unmarked, errors or _count(runtime, folder, text, cores.unmarked, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -153,11 +155,11 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: 
     (folder / gimple.DUMP).unlink()
     if unguarded := accesses.unguarded(dump):
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
-    if caller := calls.elsewhere(dump):
-        return (Diagnostic(f"{caller} {_NO_CODE}"),)
-    if found := calls.not_by_name((folder / calls.TREES).read_text(errors="replace"), dump, written):
+    if caller := calls.mismatched_call(dump):
+        return (Diagnostic(f"{caller} {_ONE_DEFINITION}"),)
+    if found := calls.indirect_call((folder / calls.TREES).read_text(errors="replace"), dump, written):
         caller, kind = found
-        return (Diagnostic(f"{caller} has an expression ({kind}) {_HIDDEN}" if kind else f"{caller} {_BY_NAME}"),)
+        return (Diagnostic(f"{caller} has an expression ({kind}) {_OPAQUE}" if kind else f"{caller} {_BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):
         return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
     return ()

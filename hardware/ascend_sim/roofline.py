@@ -3,7 +3,8 @@
 A launch takes longer the more cores it starts, and the more cores work, the less time they need. The roofline is the
 minimum over launches on vector cores, on cube cores, and on both. The cube unit multiplies, adds a bias and clips at
 zero; a task that computes anything else needs vector cores. The roofline has the figures of the timing pass: its rates
-of HBM and of each core's ports, and one cycle for each fractal or vector. So it is what the simulator can give at best.
+of HBM and of each core's ports, and its cycles for a fractal and for the multiply-add of a vector. So it is what the
+simulator can give at best.
 """
 
 from __future__ import annotations
