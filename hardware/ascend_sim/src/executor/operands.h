@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "../../include/abi.h"
 #include "protocol/instr.h"
@@ -14,6 +15,14 @@ constexpr uint32_t block_bytes = 32;  // of UB
 
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 constexpr uint64_t divide_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
+
+// Most of these blocks that lie in one of the sixteen bank groups of UB.
+template <class Iterator>
+uint32_t fullest_bank_group(Iterator block, Iterator end) {
+    uint32_t groups[16] = {};
+    for (; block != end; ++block) ++groups[*block % 16];
+    return *std::max_element(std::begin(groups), std::end(groups));
+}
 
 // The active elements, resolved from the call and the mask register.
 struct Steps {

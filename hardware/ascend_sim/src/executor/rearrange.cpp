@@ -113,6 +113,26 @@ void Executor::brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk,
     }
 }
 
+namespace {
+// Cycles in which the bank groups give the blocks of a repeat: each gives one block a cycle, to all lanes that need it.
+uint32_t cycles_of_reading(const Steps &steps, uint32_t repeat, const uint32_t *offsets, uint64_t begin) {
+    std::array<uint64_t, 256> blocks;
+    auto end = blocks.begin();
+    for (uint32_t lane = 0; lane < steps.lanes_in(repeat); ++lane) {
+        if (steps.active(lane)) *end++ = (begin + offsets[lane]) / block_bytes;
+    }
+    std::sort(blocks.begin(), end);
+    return fullest_bank_group(blocks.begin(), std::unique(blocks.begin(), end));
+}
+
+// Cycles in which the bank groups take the blocks of a repeat of Gatherb.
+uint32_t cycles_of_writing(const View &to) {
+    std::array<uint64_t, 8> blocks;
+    for (uint32_t i = 0; i < blocks.size(); ++i) blocks[i] = i * to.block_stride;
+    return fullest_bank_group(blocks.begin(), blocks.end());
+}
+}  // namespace
+
 // Gather takes elements, Gatherb whole blocks, at offsets in bytes.
 void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local offsets, uint32_t base, uint32_t blocks,
                       asc_walk walk, int32_t line) {
@@ -148,18 +168,23 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
     record.operands = 3;
     record.operand[1] = {src.addr, 1, 8};
     record.operand[2] = {offsets.addr, 1, 8};
-    emit(record);
-    if (!options_.compute) return;
-    work(steps.elements);
+    if (!options_.compute) return emit(record);
     LocalMemory &ub = core.memory(ASC_UB);
     const uint32_t used = std::max({end_of(to, steps), list.end, from.end});
     uint8_t *data = ub.data(0, used), *valid = ub.valid(0, used);
     if (!ub.all_valid(list.begin, list.end))
         diagnostics_.fail(Rule::Uninitialised, text("%s has offsets that were never written", what));
-    const std::vector<uint8_t> source(data + from.begin, data + from.end),
-        source_valid(valid + from.begin, valid + from.end);
     const Row<uint32_t> *places = reinterpret_cast<const Row<uint32_t> *>(data + list.begin);
     const std::vector<uint32_t> wanted(places, places + listed);
+    const uint32_t writing = blocks ? cycles_of_writing(to) : 1;
+    for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
+        const uint32_t reading = cycles_of_reading(steps, repeat, &wanted[repeat * steps.lanes], src.addr + base);
+        record.a += std::max(reading, writing);
+    }
+    emit(record);
+    work(steps.elements);
+    const std::vector<uint8_t> source(data + from.begin, data + from.end),
+        source_valid(valid + from.begin, valid + from.end);
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
         for (uint32_t lane = 0; lane < steps.lanes_in(repeat); ++lane) {
             if (!steps.active(lane)) continue;

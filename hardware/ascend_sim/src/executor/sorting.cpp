@@ -110,11 +110,11 @@ uint64_t Executor::merge_counts(int32_t line) {
 }
 
 namespace {
-// Most of sixteen blocks that lie in one of the bank groups of UB.
-uint32_t fullest_bank_group(const uint32_t (&addresses)[16]) {
-    uint32_t blocks[16] = {};
-    for (uint32_t address : addresses) ++blocks[address / block_bytes % 16];
-    return *std::max_element(std::begin(blocks), std::end(blocks));
+// Cycles in which the bank groups give or take sixteen blocks.
+uint32_t cycles_of(const uint32_t (&addresses)[16]) {
+    uint64_t blocks[16];
+    for (uint32_t i = 0; i < 16; ++i) blocks[i] = addresses[i] / block_bytes;
+    return fullest_bank_group(std::begin(blocks), std::end(blocks));
 }
 }  // namespace
 
@@ -158,7 +158,7 @@ void Executor::transpose_blocks(uint32_t dtype, asc_blocks16 blocks, asc_transpo
     record.dtype = static_cast<uint8_t>(dtype);
     record.repeats = 2 * steps.repeat;
     record.elements = steps.repeat * 16 * (element == 1 ? 16 : block_bytes / element);
-    record.a = std::max(fullest_bank_group(blocks.src), fullest_bank_group(blocks.dst));
+    record.a = std::max(cycles_of(blocks.src), cycles_of(blocks.dst));
     record.operands = 2;
     record.operand[0] = {blocks.dst[0], 1, static_cast<uint16_t>(steps.dst_step)};
     record.operand[1] = {blocks.src[0], 1, static_cast<uint16_t>(steps.src_step)};

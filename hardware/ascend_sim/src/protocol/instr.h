@@ -80,8 +80,8 @@ struct Instr {
     uint32_t elements;     // vector: active elements in all
     uint32_t token;        // Signal, Wait: below 2^16 private to a core, from 2^31 on shared by the cores of a launch
     uint32_t a, b, c;      // see Kind; vector of Family::Tile: a = rows; if it sorts, b = elements that are sorted
-                           // together, c = how many of them are kept; of Family::Transpose: a = most blocks of a bank
-                           // group that are read or written at once
+                           // together, c = how many of them are kept; of Family::Transpose: a = cycles in which the
+                           // bank groups give or take the blocks of a repeat; of Family::Gather: of all repeats
     uint64_t gm;           // copies: first global address
     uint32_t bursts;       // copies
     uint32_t burst_bytes;  // copies: bytes of one burst

@@ -147,7 +147,7 @@ Ticks Costs::repeat(const Instr &instr) const {
 // A bank group reads one block and writes one block in a cycle, beside the computation. Measured are sources that meet
 // in a group, and a destination in the bank of a source; the time of several blocks of one operand is documented.
 Ticks Costs::conflict(const Instr &instr) const {
-    if (instr.repeats == 0 || instr.family == Family::Transpose) return 0;
+    if (instr.repeats == 0 || instr.family == Family::Transpose || instr.family == Family::Gather) return 0;
     const bool is_plain = instr.family == Family::Vector;
     const uint32_t first_read = is_plain && reads_destination(instr.op) ? 0 : 1;
     const uint64_t lanes = up(instr.elements, instr.repeats);
@@ -178,6 +178,12 @@ Ticks Costs::conflict(const Instr &instr) const {
     return total * instr.repeats / repeats;
 }
 
+// The unit waits for the bank groups, which take longer the more blocks of a repeat lie in the same one.
+Ticks Costs::gather(const Instr &instr) const {
+    const Ticks startup = basic_[static_cast<size_t>(Basic::Gather)].startup;
+    return std::max(basic(Basic::Gather, instr), startup + read_read_ * instr.a);
+}
+
 // Sixteen blocks in two repeats; a bank group reads or writes one of them in a cycle.
 Ticks Costs::transpose(const Instr &instr) const {
     const Ticks time = basic(Basic::Transpose, instr), startup = basic_[static_cast<size_t>(Basic::Transpose)].startup;
@@ -199,7 +205,7 @@ Ticks Costs::unit(const Instr &instr) const {
         }
         case Family::Index: return basic(Basic::Index, instr);
         case Family::Brcb: return basic(Basic::Brcb, instr);
-        case Family::Gather: return basic(Basic::Gather, instr);
+        case Family::Gather: return gather(instr);
         case Family::GatherMask: return basic(Basic::GatherMask, instr);
         case Family::Transpose: return transpose(instr);
         case Family::Sort: return sort_ * instr.repeats;

@@ -43,6 +43,7 @@ private:
     Ticks repeat(const Instr &instr) const;
     Ticks conflict(const Instr &instr) const;
     Ticks transpose(const Instr &instr) const;
+    Ticks gather(const Instr &instr) const;
 
     std::array<Line, ASC_VECTOR_OPS> vector_;
     std::array<Line, BASIC_ROWS> basic_;

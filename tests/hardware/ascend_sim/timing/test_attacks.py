@@ -328,6 +328,38 @@ def test_a_stride_that_keeps_to_one_bank_group_is_not_faster(device: AscendSim) 
     assert across > along + 64 * 6 / chip.load()["clock_mhz"]
 
 
+GATHER = """
+    TBuf<> tp, tg; pipe.InitBuffer(tp, 256); pipe.InitBuffer(tg, 65536);
+    LocalTensor<uint32_t> places = tp.Get<uint32_t>(); LocalTensor<float> g = tg.Get<float>();
+    const uint32_t apart = GetBlockNum() * %d / 4;
+    for (uint32_t i = 0; i < 64; ++i) places.SetValue(i, i * apart %% 16384);
+    for (int i = 0; i < 64; ++i) %s;
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "bytes_apart", "cycles"),
+    [
+        ("Gather(g, a, places, 0, 64)", 0, 2),
+        ("Gather(g, a, places, 0, 64)", 32, 4),
+        ("Gather(g, a, places, 0, 64)", 256, 32),
+        ("Gather(g, a, places, 4, uint64_t(32), 1, 8)", 256, 16),
+        ("Gatherb(g, a, places, 1, {1, 8})", 512, 8),
+        ("Gatherb(g, a, places, 1, {16, 8})", 32, 8),
+    ],
+)
+def test_gathered_elements_in_one_bank_group_are_read_one_after_another(
+    device: AscendSim, call: str, bytes_apart: int, cycles: int
+) -> None:
+    times = []
+    for apart, instruction in ((4, "Gather(g, a, places, 0, 64)"), (bytes_apart, call)):
+        timed = run(device, SETUP + LOAD + GATHER % (apart, instruction) + STORE)
+        assert timed.latency_us is not None, timed.fault
+        times.append(timed.latency_us)
+    more = 64 * (cycles - 2)
+    assert times[1] - times[0] == pytest.approx(more / chip.load()["clock_mhz"], rel=0.02, abs=0.02)
+
+
 def test_an_instruction_with_three_sources_takes_two_cycles_for_a_repeat(device: AscendSim) -> None:
     body = "for (int i = 0; i < 8; ++i) {}(a, a[2048], a[3072], 1024);"
     times = [us(device, SETUP + LOAD + body.format(name) + STORE) for name in ("MulAddDst", "Mul")]
