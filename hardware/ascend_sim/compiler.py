@@ -50,6 +50,8 @@ _TOO_MUCH_CODE = (
 #: What g++ calls for numbers of 128 bits on aarch64.
 _LONG_DOUBLE = re.compile(r"__\w+tf[23]?|__fix\w*tf\w+")
 _WIDE_INTEGERS = frozenset({"__int128", "__int128__", "__int128_t", "__uint128_t"})
+#: The warning about a variable without a value. It is an error, but g++ 12 also warns of temporaries that have one.
+_UNINITIALISED = re.compile(r"warning: (?='(?!D\.\d+')[^']+' is used uninitialized)")
 #: Warnings about arrays of which no index is known to be beyond the end.
 _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
 #: The warning about a method that becomes a pointer to a function.
@@ -118,6 +120,8 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
         return diagnostics(output) or (Diagnostic(why),)
     if len(output.encode()) >= MOST_OUTPUT:
         return (Diagnostic(_TOO_MANY_WARNINGS),)
+    if unset := diagnostics(_UNINITIALISED.sub("error: ", output)):
+        return unset
     if _CAST_METHOD.search(output):
         return (Diagnostic(_NO_CAST_METHOD),)
     if _LABEL_AS_VALUE.search(output):

@@ -385,7 +385,7 @@ def _dtypes(built: BuiltBundle, parameter: Parameter) -> Collection[str]:
 def _where_it_is(array: Array, address: int, given: Sequence[Array], addresses: Sequence[int]) -> list[int]:
     """Return which inputs of the same launch an output is, too, as its address says and its bytes confirm."""
     pairs = enumerate(zip(given, addresses, strict=False))
-    return [i for i, (other, at) in pairs if at == address and _is_same(other.ravel(), array.ravel())]
+    return [i for i, (other, at) in pairs if at == address and _is_same(other, array)]
 
 
 def failed(built: BuiltBundle, source: str, failure: ModelFailure) -> Run:
@@ -443,8 +443,8 @@ def _plain_values(arguments: list[Any]) -> list[str]:
 
 
 def _is_same(array: Array, other: Array) -> bool:
-    same_type = array.dtype == other.dtype and array.shape == other.shape
-    return same_type and np.array_equal(_bytes(array), _bytes(other))
+    """Return whether two arrays have the same bytes; one may be a view of the other with another shape."""
+    return array.dtype == other.dtype and np.array_equal(_bytes(array), _bytes(other))
 
 
 def _bytes(array: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,6 +118,14 @@ def exact(shape: tuple[int, int, int], batch: int = 1) -> np.ndarray:
 
 
 SHAPES = [(16, 16, 16), (100, 72, 40), (33, 130, 65)]
+
+
+def test_a_matmul_takes_its_buffers_from_a_pipe(device: AscendSim, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = FILE.replace("    TPipe pipe;\n", "").replace("&pipe", "static_cast<TPipe *>(nullptr)")
+    monkeypatch.setattr(sys.modules[__name__], "FILE", without)
+    fault = multiply(device, WHOLE, SHAPES[0]).fault
+    assert fault is not None
+    assert fault.rule == "BUFFER_INIT"
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -147,6 +147,7 @@ def test_an_address_stands_for_one_content(sample):
     one = a_call(sample)
     a, b = np.zeros(4, np.float32), np.ones(4, np.float32)
     assert [one._number(7, a), one._number(7, a.copy()), one._number(8, b), one._number(7, b)] == [0, 0, 1, 2]
+    assert one._number(8, b.reshape(2, 2)) == 1  # a view
 
 
 def test_a_line_that_a_text_does_not_have_is_not_told(sample):

@@ -64,6 +64,7 @@ void Executor::matmul(asc_matrix a, asc_matrix b, asc_matrix c, asc_matrix bias,
     Core &core = running(line);
     if (launch_.kind == ASC_AIV)
         diagnostics_.fail(Rule::Unit, "Matmul runs on a cube core, and this launch has vector cores alone");
+    if (!core.has_pipe) diagnostics_.fail(Rule::BufferInit, "Matmul before the core has constructed a TPipe");
     if (flags > 7 || a.transposed > 1 || b.transposed > 1 || a.fractals > 1 || b.fractals > 1 || c.fractals > 1)
         diagnostics_.fail(Rule::Protocol, "Matmul with unknown flags");
     if (!is_supported(a.dtype, b.dtype, c.dtype)) {

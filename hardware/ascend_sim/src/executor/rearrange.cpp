@@ -114,12 +114,14 @@ void Executor::brcb(uint32_t dtype, asc_local dst, asc_local src, asc_walk walk,
 }
 
 namespace {
-// Cycles in which the bank groups give the blocks of a repeat: each gives one block a cycle, to all lanes that need it.
-uint32_t cycles_of_reading(const Steps &steps, uint32_t repeat, const uint32_t *offsets, uint64_t begin) {
+// Cycles in which the bank groups give the blocks of a repeat: each gives one block to one block of lanes in a cycle.
+uint32_t cycles_of_reading(const Steps &steps, uint32_t repeat, uint32_t piece, const uint32_t *offsets,
+                           uint64_t begin) {
     std::array<uint64_t, 256> blocks;
     auto end = blocks.begin();
     for (uint32_t lane = 0; lane < steps.lanes_in(repeat); ++lane) {
-        if (steps.active(lane)) *end++ = (begin + offsets[lane]) / block_bytes;
+        const uint64_t lanes = lane * piece / block_bytes;
+        if (steps.active(lane)) *end++ = lanes << 32 | (begin + offsets[lane]) / block_bytes;
     }
     std::sort(blocks.begin(), end);
     return fullest_bank_group(blocks.begin(), std::unique(blocks.begin(), end));
@@ -178,7 +180,7 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
     const std::vector<uint32_t> wanted(places, places + listed);
     const uint32_t writing = blocks ? cycles_of_writing(to) : 1;
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
-        const uint32_t reading = cycles_of_reading(steps, repeat, &wanted[repeat * steps.lanes], src.addr + base);
+        const uint32_t reading = cycles_of_reading(steps, repeat, piece, &wanted[repeat * steps.lanes], src.addr + base);
         record.a += std::max(reading, writing);
     }
     emit(record);

@@ -37,6 +37,8 @@ class StageWriter:
     halves: bool = False
     #: False if the stage divides the on-chip memory itself, without a TPipe.
     piped: ClassVar[bool] = True
+    #: True to start only cores that get units.
+    no_idle_cores: ClassVar[bool] = False
 
     # ---- for subclasses ---------------------------------------------------------------------------------------
 
@@ -179,11 +181,15 @@ class StageWriter:
             code.add(f"t.early = {self.early_units()};")
             units = "AtLeast(t.early, t.units - t.early)"
         code.add(f"t.perCore = ({units} + cores - 1) / cores;")
+        cores = "cores"
+        if self.no_idle_cores:
+            code.add(f"const uint32_t busy = ({units} + t.perCore - 1) / t.perCore;")
+            cores = "busy"
         if self.joined:
-            code.add("lanes = AtLeast(cores, lanes);")
+            code.add(f"lanes = AtLeast({cores}, lanes);")
             return
         text = wrapped("", ", ".join([*arguments, "t"]), "", used=len(self.kernel) + 40)
-        fields = {"kernel": self.kernel, "cores": "cores", "arguments": text}
+        fields = {"kernel": self.kernel, "cores": cores, "arguments": text}
         code.add(self.spelling.spell("launch.call", **fields))
 
     def write_function(self) -> str:

@@ -23,7 +23,7 @@ __aicore__ inline void Process()
     const uint32_t behind = 5 * t.tile * sizeof(float), row = t.pitch * sizeof(float);
     sums = AscendC::LocalTensor<float>(AscendC::TPosition::VECCALC, behind, 2 * t.pitch);
     moved = AscendC::LocalTensor<float>(AscendC::TPosition::VECCALC, behind + 2 * row, t.pitch);
-    stat = AscendC::LocalTensor<float>(AscendC::TPosition::VECCALC, behind + 3 * row, 16);
+    stat = AscendC::LocalTensor<float>(AscendC::TPosition::VECCALC, behind + 3 * row, 24);
     for (uint32_t quarter = begin; quarter < Min(begin + 5, end); ++quarter) {{
         Load(quarter);
     }}
@@ -73,12 +73,11 @@ __aicore__ inline void Normalise(uint32_t unit, uint32_t end)
     AscendC::ReduceSum(stat, sums, moved, t.length);
     // The variance is the mean square less the square of the mean.
     AscendC::Muls(stat, stat, part, 16);
-    const float mean = shift + stat.GetValue(0);
-    AscendC::Mul(stat, stat, stat, 8);
-    AscendC::Sub(stat, stat[8], stat, 8);
-    AscendC::Adds(stat, stat, {epsilon}, 8);
-    AscendC::Sqrt(stat, stat, 8);
-    const float scale = 1.0f / stat.GetValue(0);
+    AscendC::Mul(stat[16], stat, stat, 8);
+    AscendC::Sub(stat[8], stat[8], stat[16], 8);
+    AscendC::Adds(stat[8], stat[8], {epsilon}, 8);
+    AscendC::Sqrt(stat[8], stat[8], 8);
+    const float scale = 1.0f / stat.GetValue(8), mean = shift + stat.GetValue(0);
     for (uint32_t quarter = unit * 4; quarter < unit * 4 + 4; ++quarter) {{
         const uint32_t slot = quarter % 5, channels = Channels(quarter);
         for (uint32_t c = 0; c < channels; ++c) {{
@@ -110,6 +109,7 @@ class GroupNormWriter(StageWriter):
 
     stage: GroupNorm = field(kw_only=True)
     piped = False
+    no_idle_cores = True
 
     def buffers_used(self) -> list[tuple[str, str]]:
         stage = self.stage

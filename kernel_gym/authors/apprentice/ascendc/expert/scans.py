@@ -1,8 +1,7 @@
 """Running sums and products along rows: 16 rows are transposed on chip and then added up as vectors.
 
-Eight neighbours of a row are a block, and several blocks are a run. Their elements are merged lane by lane in all
-blocks at once, then the results of blocks in eight runs at once, and last those of runs. What was merged is put back
-in the same order.
+Eight neighbours of a row are a block. Its elements are merged lane by lane in all blocks at once. Then each block is
+merged with the block before it, with the two blocks before those, with four, and so on.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ struct Part {{
 
 __aicore__ inline Part PartAt(uint32_t step)
 {{
-    const uint32_t begin = AscendC::GetBlockIdx() * t.perCore, end = Min(begin + t.perCore, t.rows);
+    const uint32_t begin = AscendC::GetBlockIdx() * t.perCore * 16, end = Min(begin + t.perCore * 16, t.rows);
     const uint32_t row = begin + step / t.parts * 16, start = {part} * t.part;
     return {{row, start, Min(t.part, t.axis - start), static_cast<uint16_t>(Min(16, end - row)), step % t.parts == 0}};
 }}
 
 __aicore__ inline void Process()
 {{
-    const uint32_t begin = AscendC::GetBlockIdx() * t.perCore, end = Min(begin + t.perCore, t.rows);
+    const uint32_t begin = AscendC::GetBlockIdx() * t.perCore * 16, end = Min(begin + t.perCore * 16, t.rows);
     const uint32_t steps = begin < end ? (end - begin + 15) / 16 * t.parts : 0;
     // The next part is on its way while this one is computed.
     for (uint32_t step = 0; step <= steps; ++step) {{
@@ -81,7 +80,7 @@ __aicore__ inline void Compute(const Part &at)
         const AscendC::LocalTensor<float> last = j == 1 ? lanes[first] : out[{lane_before} * pitch];
         AscendC::{merge}(out[{lane} * pitch], last, lanes[{lane} * pitch], wide);
     }}
-    MergeBlocks(at, before, out[{last_lane} * pitch]);
+    MergeBlocks(at, out, lanes[{spare} * pitch]);
     AscendC::{merge}(lanes[first], lanes[first], before, wide);
     for (uint32_t j = 1; j < 8; ++j) {{
         AscendC::{merge}(lanes[{lane} * pitch], out[{lane} * pitch], before, wide);
@@ -97,30 +96,31 @@ __aicore__ inline void Compute(const Part &at)
     outQueue.EnQue(out);
 }}
 
-// Leaves what comes before each block. The eight blocks of an instruction are those of eight runs.
-__aicore__ inline void MergeBlocks(const Part &at, const AscendC::LocalTensor<float> &before,
-                                   const AscendC::LocalTensor<float> &total)
+// Leaves what comes before each block in `held`. `spare` is room for two copies of the blocks.
+__aicore__ inline void MergeBlocks(const Part &at, const AscendC::LocalTensor<float> &out,
+                                   const AscendC::LocalTensor<float> &spare)
 {{
-    const AscendC::LocalTensor<float> runs = runsBuf.Get<float>(), sums = runs[128];
-    const uint32_t run = t.part / 64;
-    const uint8_t gap = static_cast<uint8_t>(2 * run);
+    const AscendC::LocalTensor<float> carry = carryBuf.Get<float>(), results = heldBuf.Get<float>();
+    const uint32_t wide = 2 * t.part, total = {last_lane} * (wide + 64);
+    // Each copy has 32 blocks beyond the first one to be merged, the nearest of which is the carry.
+    const uint32_t room = 512, next = room + wide;
     if (at.first) {{
-        AscendC::Duplicate(sums[{carry_in}], {neutral}, 16);
+        AscendC::Duplicate(carry, {neutral}, 16);
     }}{clear}
-    AscendC::Duplicate(before[{first_block} * 16], {neutral}, 64, 2, gap, 1);
-    for (uint32_t n = 1; n < run; ++n) {{
-        AscendC::{merge}(before[{block} * 16], before[{block_before} * 16], total[{block_before} * 16], 64, 2,
-                     {{gap, gap, gap, 1, 1, 1}});
+    AscendC::Duplicate(spare[{beyond}], {neutral}, room);
+    AscendC::Duplicate(spare[next + {beyond}], {neutral}, room);
+    AscendC::Adds(out[total {nearest}], carry, 0.0f, 16);
+    AscendC::Adds(spare[{blocks} {nearest}], carry, 0.0f, 16);
+    AscendC::Adds(spare[next + {blocks} {nearest}], carry, 0.0f, 16);
+    AscendC::Adds(results[{result} {nearest}], carry, 0.0f, 16);
+    AscendC::LocalTensor<float> from = out[total], before = out[total {by} 16];
+    uint32_t copy = 0;
+    for (uint32_t step = 16; 2 * step < wide; step *= 2, copy = next - copy) {{
+        AscendC::{merge}(spare[copy + {blocks}], from, before, wide);
+        from = spare[copy + {blocks}], before = spare[copy + {blocks} {by} 2 * step];
     }}
-    AscendC::{merge}(runs, before[{last_block} * 16], total[{last_block} * 16], 64, 2, {{2, gap, gap, 1, 1, 1}});
-    for (uint32_t n = 0; n < 8; ++n) {{
-        AscendC::{merge}(sums[{sum} * 16], sums[{sum_before} * 16], runs[{run} * 16], 16, 1, {{1, 1, 1, 8, 8, 8}});
-    }}
-    for (uint32_t half = 0; half < 2; ++half) {{
-        AscendC::{merge}(before[half * 8], before[half * 8], sums[{first_sum} + half * 8], 64, run,
-                     {{gap, gap, 2, 2, 2, 0}});
-    }}
-    AscendC::Adds(sums[{carry_in}], sums[{carry_out}], 0.0f, 16, 1, {{1, 1, 8, 8}});
+    AscendC::{merge}(results[{result}], from, before, wide);
+    AscendC::{merge}(carry, results[{result} + {last_but_one}], out[total + {last}], 16);
 }}
 
 __aicore__ inline void CopyOut(const Part &at)
@@ -149,27 +149,27 @@ _CAST = """
 #: What is behind the end of a row must not change a result that runs backwards.
 _CLEAR = """
     if (at.count < t.part) {{
-        AscendC::Duplicate(total[Align(at.count, 8) * 2], {neutral}, (t.part - Align(at.count, 8)) * 2);
+        AscendC::Duplicate(out[total + Align(at.count, 8) * 2], {neutral}, (t.part - Align(at.count, 8)) * 2);
     }}"""
 #: Where elements of each level are, in the order of merging: from the first on, or from the last.
 _FORWARDS = {
-    "part": "step % t.parts", "lane": "j", "lane_before": "(j - 1)", "first_lane": "0", "last_lane": "7",
-    "block": "n", "block_before": "(n - 1)", "first_block": "0", "last_block": "(run - 1)", "run": "n",
-    "sum": "(n + 1)", "sum_before": "n", "first_sum": "0", "carry_in": "0", "carry_out": "128", "clear": "",
+    "part": "step % t.parts", "lane": "j", "lane_before": "(j - 1)", "first_lane": "0", "last_lane": "7", "clear": "",
+    "spare": "1", "blocks": "room", "beyond": "0", "by": "-", "nearest": "- 16", "result": "80",
+    "last_but_one": "wide - 32", "last": "wide - 16",
 }  # fmt: skip
 _BACKWARDS = {
     "part": "(t.parts - 1 - step % t.parts)", "lane": "(7 - j)", "lane_before": "(8 - j)", "first_lane": "7",
-    "last_lane": "0", "block": "(run - 1 - n)", "block_before": "(run - n)", "first_block": "(run - 1)",
-    "last_block": "0", "run": "(7 - n)", "sum": "(7 - n)", "sum_before": "(8 - n)", "first_sum": "16",
-    "carry_in": "128", "carry_out": "0",
+    "last_lane": "0", "spare": "0", "blocks": "0", "beyond": "wide", "by": "+", "nearest": "+ wide", "result": "48",
+    "last_but_one": "16", "last": "0",
 }  # fmt: skip
 
 
 @dataclass
 class RunningWriter(StageWriter):
-    """Writes the stage. A unit of work is a row; a core takes 16 of its rows together."""
+    """Writes the stage. A unit of work is 16 rows, which take the vector unit as long as one."""
 
     stage: Running = field(kw_only=True)
+    no_idle_cores = True
 
     def buffers_used(self) -> list[tuple[str, str]]:
         factor = [(self.stage.factor, self._factor)] if self.stage.factor else []
@@ -191,7 +191,7 @@ class RunningWriter(StageWriter):
             self.code.add(f"pipe.InitBuffer(factorQueue, 2, 16 * (t.part + 32) * sizeof({self._factor}));")
         self.code.add("pipe.InitBuffer(outQueue, 2, 8 * (2 * t.part + 64) * sizeof(float));")
         self.code.add("pipe.InitBuffer(heldBuf, (9 * (2 * t.part + 64) + 64) * sizeof(float));")
-        self.code.add("pipe.InitBuffer(runsBuf, 17 * 16 * sizeof(float));")
+        self.code.add("pipe.InitBuffer(carryBuf, 16 * sizeof(float));")
 
     def process(self) -> None:
         stage, neutral = self.stage, NEUTRAL[self.stage.function]
@@ -210,14 +210,13 @@ class RunningWriter(StageWriter):
         factor = ", factorQueue" if self.stage.factor else ""
         self.code.add(f"AscendC::TQue<AscendC::TPosition::VECIN, 2> inQueue{factor};")
         self.code.add("AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQueue;")
-        self.code.add("AscendC::TBuf<AscendC::TPosition::VECCALC> heldBuf, runsBuf;")
+        self.code.add("AscendC::TBuf<AscendC::TPosition::VECCALC> heldBuf, carryBuf;")
 
     def launch(self, code: CodeWriter) -> None:
         self.set_fields(code)
         width = 0 if not self.stage.factor else 4 if self._factor == "float" else 1
-        most = ((BUDGET - 12288 - 1024 * width) // (4 * (4 * 16 + 18) + 2 * 16 * width) // 64 - 1) // 2 * 128 + 64
+        most = (BUDGET - 12288 - 1024 * width) // (4 * (4 * 16 + 18) + 2 * 16 * width) // 64 * 64
         code.add(f"t.parts = (t.axis + {most - 1}) / {most};")
-        # An odd number of blocks in a run: the blocks of one instruction in MergeBlocks lie in different banks.
-        code.add("t.part = (((t.axis + t.parts - 1) / t.parts + 63) / 64 | 1) * 64;")
-        code.add("t.units = t.rows;")
+        code.add("t.part = ((t.axis + t.parts - 1) / t.parts + 63) / 64 * 64;")
+        code.add("t.units = (t.rows + 15) / 16;")
         self.call(code)
