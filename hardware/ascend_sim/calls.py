@@ -6,9 +6,8 @@ function pointer into a direct call, whatever casts it went through, so neither 
 trees of the front end do: the operand of a call is the address of a function of the same type, or something else, such
 as a cast, a variable or a conditional expression.
 
-Two other calls are refused. A function with C linkage may be declared with different parameters in two namespaces, so
-that a call does not match the definition. A function that a header declares `noreturn` has no code behind its calls, so
-that the caller runs into the next function if it returns.
+A call of a function that a header declares `noreturn` is refused, too. It has no code behind it, so that the caller
+runs into the next function if it returns.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ FLAGS = (f"-fdump-tree-original-raw={TREES}",)
 _FUNCTION = ";; Function "
 #: A node of a tree: its number, its kind and its fields. A field `@12` refers to node 12.
 _NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n +.*)*)", re.MULTILINE)
-_NODE_BEGINS = "@"
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|.)", re.DOTALL)
+_REFERENCE = re.compile(r": @(\d+)")
 _CALLS = ("call_expr", "aggr_init_expr")
 #: Kinds of nodes that contain no calls: types, declarations, constants, lists of names.
 _LEAF = re.compile(
@@ -52,34 +50,16 @@ VISIBLE = frozenset(
 #: of indices, and assembly, which the screen refuses.
 _OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr"})
 
-_DEFINED = re.compile(r"\n;; Function .* \((\S+), funcdef_no=\d+, decl_uid=(\d+), ")
-_CALL = re.compile(r"^  (?:.* = )?(.*?)D\.(\d+) \(", re.MULTILINE)
+_DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
-#: A call or launch in a text whose tokens are separated by two blanks.
-_CALL_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?: < (?: (?:[\w$]+|::|,) )* > )?(?= (?:\(|<<<) )")
-#: The first parameter of a method or a closure; the launching functions of the headers, whose namespace authors may not
-#: use; and the name of a lambda that was converted to a function pointer.
+#: What is called or launched, in a text whose tokens are separated by two blanks.
+_CALLED_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?=(?: < (?: (?:[\w$]+|::|,) )* > )? (?:\(|<<<) )")
+#: The first parameter of a method or a closure; the beginning of names in the headers that authors may not write; and
+#: the name of a lambda that was converted to a function pointer.
 _OBJECT = re.compile(r" const (?:this|__closure)D\.\d+[,)]")
-_LAUNCHERS, _LAMBDA = ("asc::Launcher<", "asc::launcher<"), "_FUN"
+_OF_HEADERS, _LAMBDA = re.compile(r"(?:AscendC::)?asc(?:::|_)"), "_FUN"
 #: The call of a `noreturn` function, behind the call that the sanitizer inserts before it.
 _LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
-
-
-def may_look_like_a_node(string: str) -> bool:
-    """Return whether a string literal may contain the character that begins a node in the dump.
-
-    The dump contains the bytes of strings unescaped, up to the first zero. A character of a wide string has several
-    bytes, any of which may be this character.
-    """
-    is_wide = string[0] in "uUL" and not string.startswith("u8")
-    if _NODE_BEGINS in string or "\\N" in string or (is_wide and not string.isascii()):
-        return True
-    for escape in _ESCAPE.finditer(string):
-        octal, *others = escape.groups(default="")
-        value = int(octal, 8) if octal else int("".join(others) or "0", 16)
-        if value % 256 == ord(_NODE_BEGINS) or (is_wide and value > ord("~")):
-            return True
-    return False
 
 
 def indirect_call(trees: str, dump: str, source: str) -> tuple[str, str] | None:
@@ -109,11 +89,11 @@ def _only_called(dump: str, source: str) -> bool:
     names and numbers.
     """
     text = "  ".join(["", *(word.text for word in tokens(source)), ""])
-    values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALL_IN_TEXT.sub("", text)))
+    values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALLED_IN_TEXT.sub("", text)))
     for function in dump.split(gimple.FUNCTION)[1:]:
         name = _NAME.fullmatch(_without_arguments(function.partition(" (")[0]))
         is_method = _OBJECT.search(function.partition("\n{\n")[0]) is not None
-        if not (is_method or function.startswith(_LAUNCHERS)) and (name is None or name[1] in values | {_LAMBDA}):
+        if not (is_method or _OF_HEADERS.match(function)) and (name is None or name[1] in values | {_LAMBDA}):
             return False
     return True
 
@@ -121,8 +101,10 @@ def _only_called(dump: str, source: str) -> bool:
 def _node_with_call(text: str, known: frozenset[str]) -> str | None:
     """Return None if all calls in a function are of named functions.
 
-    Otherwise return the kind of the first unknown node, or nothing if a call was found. Strings in the dump cannot look
-    like nodes (`may_look_like_a_node`), nor like the start of a function, whose nodes are numbered from 1.
+    Otherwise return the kind of the first unknown node, or nothing if a call was found. The dump contains the bytes of
+    strings, which may look like nodes and functions, but they cannot hide a node: nodes are numbered from 1, and each
+    is referred to by one before it. The part before a made-up function refers
+    to nodes that it does not have.
     """
     nodes: dict[int, tuple[str, str]] = {}
     for number, node in enumerate(_NODE.finditer(text), 1):
@@ -131,6 +113,8 @@ def _node_with_call(text: str, known: frozenset[str]) -> str | None:
         if int(node[1]) != number or not (node[2] in known or _LEAF.fullmatch(node[2])):
             return node[2]
         nodes[number] = node[2], node[3]
+    if any(int(number) > len(nodes) for _, fields in nodes.values() for number in _REFERENCE.findall(fields)):
+        return "string_cst"
     by_name = (_is_by_name(fields, nodes) for kind, fields in nodes.values() if kind in _CALLS)
     return None if all(by_name) else ""
 
@@ -160,21 +144,15 @@ def _signature(function: tuple[str, str]) -> list[str]:
     return [function[0], *re.findall(r"(?<!\w)(?:clas|retn|prms) *: @\d+", function[1])]
 
 
-def mismatched_call(dump: str) -> str | None:
-    """Return the name of a function with a call that does not match the definition, or of a `noreturn` function.
-
-    Calls of functions that the kernel does not define are left to the screens.
+def noreturn_call(dump: str) -> str | None:
+    """Return the name of a function that calls a `noreturn` function which the kernel defines.
 
     Args:
         dump: The dump of the last GIMPLE.
     """
-    defined = {number: symbol for symbol, number in _DEFINED.findall(dump)}
-    symbols = set(defined.values())
+    defined = set(_DEFINED.findall(dump))
     for name, body in gimple.bodies(dump):
-        for called, number in _CALL.findall(body):
-            if number not in defined and _without_arguments(called).rpartition("::")[2] in symbols:
-                return name
-        if any(number in defined for number in _LAST_CALL.findall(body)):
+        if not defined.isdisjoint(_LAST_CALL.findall(body)):
             return name
     return None
 

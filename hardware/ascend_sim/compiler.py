@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import accesses, calls, frames, gimple, operations
+from kernel_gym.hardware.ascend_sim import accesses, calls, frames, gimple, operations, symbol_table
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -28,7 +28,8 @@ from kernel_gym.hardware.host.preprocessed import plain
 OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 
 _WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset", "memcmp"))
-_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now", f"-Wl,{_WATCHED}")
+_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WATCHED}")
+_DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *symbol_table.FLAGS)
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _WHOLE_OBJECTS = (
     "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
@@ -37,10 +38,7 @@ _BY_NAME = "calls a function through a pointer, a cast or a virtual table: call 
 _OPAQUE = (
     "that may hide a call through a cast: use && and || on comparisons, or do not use the name of a function as a value"
 )
-_ONE_DEFINITION = (
-    "calls a function that is declared in another way than it is defined, or a noreturn function: declare each "
-    "function as it is defined, and define none that a header declares noreturn"
-)
+_NORETURN = "calls a noreturn function that the kernel defines: define none that a header declares noreturn"
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
@@ -56,17 +54,13 @@ _UNINITIALISED = re.compile(r"warning: (?='(?!D\.\d+')[^']+' is used uninitializ
 _WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
 #: The warning about a method that becomes a pointer to a function.
 _CAST_METHOD = re.compile(r"warning: converting from .*::\*.* to ")
-#: The warning about a function with the linkage of C that has different parameters in two namespaces.
-_TWO_TYPES = re.compile(r"conflicting C language linkage declaration '([^']*)'")
 #: The warning about a label that is a value: a jump to it may leave its function.
 _LABEL_AS_VALUE = re.compile(r"taking the address of a label is non-standard|ISO C\+\+ forbids computed gotos")
 _NO_LABELS = "the address of a label is used: use switch instead of a computed goto"
-_ONE_TYPE = "declare it once, or with the same parameters and result"
 _NO_CAST_METHOD = "a method is cast to a pointer to a function: call it by its name"
 _NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
 _NO_WIDE_INTEGERS = "integers of 128 bits do not exist in device code: use two of 64 bits"
-_NO_ODD_STRINGS = "a string contains the character @, which kernels may not use: replace it"
 _MATHEMATICS = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp[2m1]*|log(10|2|1p)?|pow|sqrt|cbrt|erfc?|[tl]gamma|floor|ceil|round|fmod|hypot)[fl]?"
 )
@@ -92,22 +86,21 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         return "", (prelude,)
     if wide := _wide_integers(read.text, source):
         return "", (wide,)
-    if any(word.kind == "string" and calls.may_look_like_a_node(word.text) for word in tokens(read.text)):
-        return "", (Diagnostic(_NO_ODD_STRINGS),)
     cores = Cores(read.text, source)
     text = rewrite(cores.unmarked, cores)
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f'# 0 "{SOURCE}"\n#pragma GCC pch_preprocess "{prelude}.gch"\n{text}')
     errors = _call(
         runtime,
-        [*front, *_LINK_FLAGS, *operations.FLAGS, *frames.FLAGS, *calls.FLAGS, PREPROCESSED, "-o", OBJECT],
+        [*front, *_LINK_FLAGS, *_DUMPS, PREPROCESSED, "-o", OBJECT],
         folder,
     )
     if errors:
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        errors = _unusable(elf) or _beyond_arrays(runtime, folder)
+        errors = _unusable(elf, (folder / symbol_table.DUMP).read_text(errors="replace"))
+        errors = errors or _beyond_arrays(runtime, folder)
         return cores.unmarked, errors or _count(runtime, folder, text, cores.unmarked, elf)
 
 
@@ -126,8 +119,6 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
         return (Diagnostic(_NO_CAST_METHOD),)
     if _LABEL_AS_VALUE.search(output):
         return (Diagnostic(_NO_LABELS),)
-    if twice := _TWO_TYPES.search(output):
-        return (Diagnostic(f"{twice[1]} has another type than before: {_ONE_TYPE}"),)
     return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
 
 
@@ -159,8 +150,8 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: 
     (folder / gimple.DUMP).unlink()
     if unguarded := accesses.unguarded(dump):
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
-    if caller := calls.mismatched_call(dump):
-        return (Diagnostic(f"{caller} {_ONE_DEFINITION}"),)
+    if caller := calls.noreturn_call(dump):
+        return (Diagnostic(f"{caller} {_NORETURN}"),)
     if found := calls.indirect_call((folder / calls.TREES).read_text(errors="replace"), dump, written):
         caller, kind = found
         return (Diagnostic(f"{caller} has an expression ({kind}) {_OPAQUE}" if kind else f"{caller} {_BY_NAME}"),)
@@ -174,8 +165,8 @@ def _beyond_arrays(runtime: SimulatorBuild, folder: Path) -> tuple[Diagnostic, .
     return tuple(Diagnostic(f"index {index} is beyond the end of its array") for index in indices)
 
 
-def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:
-    """Return the errors that the device's linker would report: no entry point, or the C library's mathematics."""
+def _unusable(elf: ELFFile, dump: str) -> tuple[Diagnostic, ...]:
+    """Return the errors of the symbols: no entry point, the C library's mathematics, two declarations of one symbol."""
     table = list(symbols.of(elf))
     undefined = {symbol.name for symbol in table if symbol.undefined}
     errors = [
@@ -191,4 +182,6 @@ def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:
         )
     if all(symbol.name != "kernel_launch" or symbol.name in undefined for symbol in table):
         errors.append(Diagnostic('no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'))
+    if not errors and (fault := symbol_table.fault(dump, undefined)):
+        errors.append(Diagnostic(fault))
     return tuple(errors)

@@ -46,8 +46,9 @@ _UNWINDING = (".eh_frame", ".gcc_except_table")
 #: none of its own there, because kernels are linked without its start files.
 _CONSTRUCTORS = (".init", ".fini", ".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
 _CONSTRUCTOR_TAGS = ("DT_INIT", "DT_FINI", "DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY")
-#: Functions that the loader and the C library look up by name.
+#: Symbols that the loader and the C library look up by name. The linker defines one of them.
 _LOOKED_UP = rules.load("screen").lists["reserved_definitions"] | rules.load("screen").lists["host_functions"]
+_OF_THE_LINKER = "_GLOBAL_OFFSET_TABLE_"
 
 
 def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple[Diagnostic, ...]]:
@@ -80,6 +81,8 @@ def findings(elf: ELFFile, book: RuleBook = _BOOK) -> Iterator[Finding]:
     if elf.header.e_type != "ET_DYN":
         yield _BOOK.finding("malformed", None, str(elf.header.e_type))
     yield from _segments(elf)
+    if book is _BOOK:
+        yield from _executable_data(elf)
     protected = _protected_ranges(elf)
     for section in elf.iter_sections():
         if isinstance(section, DynamicSection):
@@ -100,6 +103,16 @@ def _segments(elf: ELFFile) -> Iterator[Finding]:
             yield _BOOK.finding("thread-local", None, "PT_TLS")
         if kind == "PT_INTERP":
             yield _BOOK.finding("malformed", None, "PT_INTERP")
+
+
+def _executable_data(elf: ELFFile) -> Iterator[Finding]:
+    """Find sections of data in a segment of code: an array there may hold instructions that nobody has looked at."""
+    headers = [segment.header for segment in elf.iter_segments()]
+    code = [header for header in headers if header.p_type == "PT_LOAD" and header.p_flags & 1]
+    for section in elf.iter_sections():
+        place, flags = section.header.sh_addr, section.header.sh_flags
+        if flags & _ALLOC and not flags & _CODE and any(0 <= place - one.p_vaddr < one.p_memsz for one in code):
+            yield _BOOK.finding("executable-data", None, section.name)
 
 
 def _dynamic(section: DynamicSection) -> Iterator[Finding]:
@@ -129,7 +142,8 @@ def _symbols(elf: ELFFile, table: str, book: RuleBook) -> Iterator[Finding]:
             yield _BOOK.finding("thread-local", None, name)
         if symbol.undefined and name and not (is_allowed(name, book) or _is_mistake(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
-        if symbol.kind == symbols.FUNCTION and not symbol.undefined and name in _LOOKED_UP:
+        is_definition = symbol.kind in (symbols.FUNCTION, symbols.OBJECT) and not symbol.undefined
+        if is_definition and name in _LOOKED_UP and name != _OF_THE_LINKER:
             yield _BOOK.finding("reserved-definition", None, name)
 
 

@@ -28,8 +28,9 @@ extern "C" int kernel_launch(const Big *a, void *) {
 def build(tmp_path, text, *flags):
     source, out = tmp_path / "k.cpp", tmp_path / "k.so"
     source.write_text(text)
-    plain = ("-shared", "-fPIC", "-O0", "-nostdlib", "-fno-exceptions", "-Wl,--wrap=memcpy", "-Wl,-z,relro,-z,now")
-    command = [COMPILER, *plain, *flags, str(source), "-o", str(out)]
+    plain = ("-shared", "-fPIC", "-O0", "-nostdlib", "-fno-exceptions", "-Wl,--wrap=memcpy")
+    apart = "-Wl,-z,relro,-z,now,-z,separate-code"
+    command = [COMPILER, *plain, apart, *flags, str(source), "-o", str(out)]
     subprocess.run(command, check=True, capture_output=True)
     return out
 
@@ -99,6 +100,9 @@ def test_libraries_and_writable_code(tmp_path):
     assert rule_of(linked) == "needed-library"
     assert rule_of(build(tmp_path, HONEST, "-Wl,-rpath,/tmp")) == "needed-library"
     assert rule_of(build(tmp_path, HONEST, "-Wl,-z,execstack")) == "writable-code"
+    constant = "const int kept[] = {1, 2}; int f(int i) { return kept[i]; }"
+    assert rule_of(build(tmp_path, constant, "-Wl,-z,noseparate-code")) == "executable-data"
+    assert rule_of(build(tmp_path, "extern const int memset[] = {1, 2};")) == "reserved-definition"
 
 
 def test_tables_of_the_loader_are_read_only(tmp_path):
