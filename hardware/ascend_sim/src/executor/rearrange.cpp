@@ -180,7 +180,8 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
     const std::vector<uint32_t> wanted(places, places + listed);
     const uint32_t writing = blocks ? cycles_of_writing(to) : 1;
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
-        const uint32_t reading = cycles_of_reading(steps, repeat, piece, &wanted[repeat * steps.lanes], src.addr + base);
+        const uint32_t reading =
+            cycles_of_reading(steps, repeat, piece, &wanted[repeat * steps.lanes], src.addr + base);
         record.a += std::max(reading, writing);
     }
     emit(record);
