@@ -116,6 +116,8 @@ class Inputs:
             in the device's cache.
         scratch: For a launch of a bundle: the outputs, by index, that may keep uninitialised bytes, because the task
             has no such output.
+        key: The key of what variables without a value hold, of 128 bits. Verdicts have one that no author can compute.
+        launch: For a launch of a bundle: how many launches of the call came before it.
     """
 
     signature: Signature
@@ -129,6 +131,8 @@ class Inputs:
     numbers: tuple[int, ...] = ()
     continues: bool = False
     scratch: tuple[int, ...] = ()
+    key: int = 0
+    launch: int = 0
 
 
 @dataclass(frozen=True)

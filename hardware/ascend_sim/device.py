@@ -32,9 +32,6 @@ from kernel_gym.tasks.task import Task
 
 #: The framework's workspace, through which Matmul passes tiles: 2 MiB a core.
 FRAMEWORK_BYTES = 256 << 20
-#: Elements of each input that decide the uninitialised bytes of a run. Reading all of them costs a kernel more than it
-#: could gain.
-SEEDING = 16384
 #: Builds whose files are kept; older ones are removed.
 KEPT_BUILDS = 64
 
@@ -278,7 +275,8 @@ class AscendSim:
         lines = ["run", f"so {build.artifact}", f"operations {build.artifact}{operations.SUFFIX}"]
         lines += [f"frames {build.artifact}{frames.SUFFIX}"]
         lines += [f"mode {'records' if inputs.values is None else 'compute'}"]
-        lines += [f"poison {inputs.poison}", f"seed {_seed(inputs)}"]
+        lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
+        lines += [f"key {' '.join(map(str, _key(inputs)))}"]
         lines += [f"timeout_ms {int(self._timeout * 1000)}", f"budget {self._budget * inputs.effort}"]
         lines += [f"effort {inputs.effort}"]
         lines += [f"trace {self._trace}"] if self._trace else []
@@ -298,14 +296,15 @@ class AscendSim:
         return "\n".join(lines) + "\n"
 
 
-def _seed(inputs: Inputs) -> int:
-    """Return what decides the uninitialised bytes of a run with values: a number that its kernel cannot know."""
-    if inputs.values is None:
-        return inputs.seed & (1 << 64) - 1
-    digest = hashlib.blake2b(repr((inputs.poison, inputs.numbers)).encode(), digest_size=8)
-    for value in (*inputs.values, *inputs.outputs):
-        digest.update(value.flat[:SEEDING].tobytes())
-    return int.from_bytes(digest.digest(), "little")
+def _key(inputs: Inputs) -> tuple[int, int]:
+    """Return the key of what variables without a value hold in a run, in two words.
+
+    No two runs of a verdict have the same. Nothing that a bundle's model chooses has a part in it: neither values nor
+    which tensors are the same.
+    """
+    run = repr((inputs.poison, inputs.effort, inputs.launch)).encode()
+    digest = hashlib.blake2b(run, key=inputs.key.to_bytes(16, "little"), digest_size=16).digest()
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
 def _read_inputs(signature: Signature) -> tuple[TensorSpec, ...]:

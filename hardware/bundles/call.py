@@ -68,6 +68,7 @@ class ProbeCall:
         self.probe = Probe()
         #: What the launches ask the tiling function.
         self.requests: dict[str, None] = {}
+        self._seen: dict[int, tuple[int, int]] = {}
         self._built, self._platform = built, platform
         self._outputs = len(built.program.operator.outputs)
         fixed = built.task.instance(inputs.case).fixed_inputs() if inputs.case else {}
@@ -79,6 +80,7 @@ class ProbeCall:
         if len(self.probe.attributes) >= MOST_LAUNCHES:
             raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
         self.probe.attributes.append(_plain_values(arguments))
+        self.probe.same.append(_first_places(len(self.probe.same), addresses, self._seen))
         with suppress(ModelFailure, HostFailure):  # the call itself tells them
             self.requests[_Launch(self._built, name, arguments, self._platform).request] = None
         for tensor in tensors:
@@ -118,6 +120,7 @@ class Call:
         self._written: list[Origin] = []  # results of launches that others have written over
         self._tensors: dict[int, tuple[int, Array]] = {}  # number and content by their addresses in the model's process
         self._numbers = 0
+        self._seen: dict[int, tuple[int, int]] = {}
 
     def launch(
         self, name: str, arguments: list[Any], addresses: list[int], made: list[int]
@@ -212,6 +215,7 @@ class Call:
         if len(self.runs) >= MOST_LAUNCHES:
             raise ModelFailure(_MODEL, f"ModelNew makes more than {MOST_LAUNCHES} launches")
         self._note_attributes(_plain_values(arguments))
+        self._note_same(_first_places(len(self.runs), addresses, self._seen))
         return self._on_device(launch.inputs, launch.outputs, self._tiling(launch.request), addresses, made)
 
     def _tiling(self, request: str) -> host.Tiling:
@@ -260,6 +264,7 @@ class Call:
             numbers=tuple(numbers),
             continues=bool(self.runs),
             scratch=self._scratch(signature),
+            launch=len(self.runs),
         )
         run = self._run(self._built.kernel, call)
         if run.status != "ok" or self._is_over_budget(run):
@@ -342,6 +347,12 @@ class Call:
         launch = len(self.runs)
         if self._probe.attributes[launch : launch + 1] != [values]:
             self.computed.append(f"an attribute of launch {launch + 1}")
+
+    def _note_same(self, same: list[tuple[int, int]]) -> None:
+        """Note a launch whose tensors are others of the call's in the second call: the choice could carry a number."""
+        launch = len(self.runs)
+        if self._probe.same[launch : launch + 1] != [same]:
+            self.computed.append(f"which tensors launch {launch + 1} gets")
 
     def _scratch(self, signature: Signature) -> tuple[int, ...]:
         """Return the outputs of a launch that are none of the task's, of which others may read a part."""
@@ -440,6 +451,11 @@ def _plain_values(arguments: list[Any]) -> list[str]:
     The marks show the positions of the tensors, in which a model could encode a number.
     """
     return ["tensor" if isinstance(argument, torch.Tensor) else repr(argument) for argument in arguments]
+
+
+def _first_places(launch: int, addresses: list[int], seen: dict[int, tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return launch and position in which each tensor of a launch was first in the call; `seen` holds earlier ones."""
+    return [seen.setdefault(address, (launch, place)) for place, address in enumerate(addresses)]
 
 
 def _is_same(array: Array, other: Array) -> bool:

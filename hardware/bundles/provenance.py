@@ -69,6 +69,7 @@ class Probe:
 
     def __init__(self) -> None:
         self.attributes: list[list[Any]] = []
+        self.same: list[list[tuple[int, int]]] = []  # for each launch, which tensors of the call its tensors are
         self._sources: list[_Source] = []
         self._given: list[Array | None] = []  # None for arrays whose elements have numbers
         self._sent: list[_Sent] = []

@@ -185,7 +185,8 @@ def _is_within(run: Run, values: ValueSet, factor: float, most: float = inf) -> 
 
 def _run(device: Device, build: Build, task: Task, values: ValueSet, poison: int, patience: Patience) -> Run:
     instance = task.instance(values.case)
-    return patience.run(device, build, instance, Inputs(instance.signature, values.values, poison, case=values.case))
+    inputs = Inputs(instance.signature, values.values, poison, case=values.case, key=values.key)
+    return patience.run(device, build, instance, inputs)
 
 
 def _repeat(

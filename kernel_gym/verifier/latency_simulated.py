@@ -68,6 +68,7 @@ class _Measurement:
     def __init__(self, device: Device, build: Build, task: Task, sets: KernelValues, patience: Patience) -> None:
         self.device, self.build, self.task, self.sets = device, build, task, sets
         self.patience = patience
+        self.seeds = sets.references.seeds(build.kernel, task)
         self.signature = task.instance(task.timing).signature
 
     def result(self) -> Outcome:
@@ -151,7 +152,7 @@ class _Measurement:
 
     def _run(self, case: Case, values: tuple[Array, ...]) -> Run:
         instance = self.task.instance(case)
-        inputs = Inputs(instance.signature, values, POISON, case=case)
+        inputs = Inputs(instance.signature, values, POISON, case=case, key=self.seeds.variables(values))
         if self.patience.needed:  # a network, of which even small batches take more than the usual limit
             return self.patience.run(self.device, self.build, instance, inputs)
         return self.device.run(self.build, inputs)

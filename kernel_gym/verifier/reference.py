@@ -33,6 +33,7 @@ class ValueSet:
     inputs in half precision. A set is `saturated` if the outputs of stressed rows are the same for a product in half
     precision, and `fades` if hardly any of them depends on the arguments. `hidden` is the number of large softmaxes
     whose weights could be constant without a wrong output. Few rows have a severe one among them if it is `severe`.
+    `key` is the key of what variables without a value hold.
     """
 
     case: Case
@@ -45,6 +46,7 @@ class ValueSet:
     hidden: int = 0
     fades: bool = False
     severe: bool = True
+    key: int = 0
 
     @property
     def nbytes(self) -> int:

@@ -78,7 +78,8 @@ def _runs(
         return
     patience = Patience(instance.work() > CUBE_WORK)
     for number, (values, poison) in enumerate(zip(trials, cycle((POISON, OTHER_POISON)))):
-        inputs = Inputs(instance.signature, values, poison, model_seed(_trial_seed(seeds, number)), case=instance.case)
+        seed, key = model_seed(_trial_seed(seeds, number)), seeds.variables(values)
+        inputs = Inputs(instance.signature, values, poison, seed, case=instance.case, key=key)
         yield patience.run(device, build, instance, inputs), values, poison
 
 

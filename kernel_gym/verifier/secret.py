@@ -1,4 +1,4 @@
-"""The verifier's secret, and the seeds of everything that a kernel meets: values, hidden sizes, poison.
+"""The verifier's secret, and the seeds of all that a kernel meets: values, hidden sizes, uninitialised variables.
 
 All of it derives from a keyed hash of secret, task and kernel text (`Seeds`): every new kernel meets new values at new
 sizes, and the same kernel always meets the same. Which secret is the key:
@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,12 +23,15 @@ from pathlib import Path
 import numpy as np
 
 from kernel_gym.disk_cache import cache_folder
+from kernel_gym.hardware.device import Array
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.task import Task
 
 ENVIRONMENT = "KERNEL_GYM_SECRET"
 #: The secret of kernels that this package wrote.
 PUBLISHED = b"kernel-gym"
+#: Elements of each input by which the runs of a kernel are told apart.
+TELLING_APART = 16384
 
 
 def secret_for(kernel: Kernel) -> bytes:
@@ -76,6 +80,13 @@ class Seeds:
         """Return the seed for one purpose, named by numbers and words: a whole number of 128 bits."""
         message = repr((self.task, self.kernel, *purpose)).encode()
         return int.from_bytes(hmac.digest(self.secret, message, "sha256")[:16], "big")
+
+    def variables(self, values: Iterable[Array]) -> int:
+        """Return the key of what variables without a value hold in a run on these inputs."""
+        digest = hashlib.sha256()
+        for value in values:
+            digest.update(value.flat[:TELLING_APART].tobytes())
+        return self.integer("variables", digest.hexdigest())
 
     def generator(self, *purpose: object) -> np.random.Generator:
         """Return the random generator for one purpose."""

@@ -109,7 +109,9 @@ class References:
         self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, meanwhile: Meanwhile | None = None
     ) -> ValueSet:
         """Return the kernel's own value set for one use of it, named by `slot`; see `make` for `meanwhile`."""
-        return make(task, case, kind, self.seeds(kernel, task), slot, meanwhile)
+        seeds = self.seeds(kernel, task)
+        drawn = make(task, case, kind, seeds, slot, meanwhile)
+        return replace(drawn, key=seeds.variables(drawn.values))
 
     def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""

@@ -9,6 +9,7 @@ from kernel_gym import suites
 from kernel_gym.disk_cache import cache_folder
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.problem_files import load_file
+from kernel_gym.verdict import POLICIES
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.hidden_sizes import EDGES, aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
@@ -34,6 +35,25 @@ def test_another_secret_gives_other_values_and_other_sizes(relu, monkeypatch):
     after = meets(relu, "a")
     assert not {values for *_, values in before} & {values for *_, values in after}
     assert {sizes for sizes, *_ in before} != {sizes for sizes, *_ in after}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_variables_without_values_hold_what_only_the_secret_tells(device, relu, python_kernel, policy, monkeypatch):
+    kernel, run = python_kernel("a.store(0, np.maximum(a.load(0), 0))\nreturn 0"), type(device).run
+
+    def keys(secret):
+        met = []
+        monkeypatch.setattr(
+            type(device), "run", lambda own, build, inputs: met.append(inputs) or run(own, build, inputs)
+        )
+        with Verifier(device, cache=False, policy=policy, secret=secret) as verifier:
+            assert verifier.verify(kernel, relu).feasible
+        return [(inputs.key, inputs.poison) for inputs in met]
+
+    first = keys(b"one")
+    assert first == keys(b"one")
+    assert len(set(first)) == len(first)
+    assert not {key for key, _ in first} & {0, *(key for key, _ in keys(b"other"))}
 
 
 def test_another_task_gives_other_seeds(relu, make_task):

@@ -31,7 +31,8 @@ def is_right(device: Device, kernel: Kernel, task: Task, seed: int) -> bool:
     for case in (task.public, *drawn, task.timing):
         instance = task.instance(case)
         inputs = instance.own_inputs(seed)
-        run = device.run(build, Inputs(instance.signature, tuple(map(_array, inputs))))
+        values = tuple(map(_array, inputs))
+        run = device.run(build, Inputs(instance.signature, values, key=seeds.variables(values)))
         if run.status == "timeout":
             continue
         truths = instance.evaluate(inputs)

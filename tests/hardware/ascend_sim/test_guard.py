@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,24 +222,50 @@ def test_an_array_without_values_holds_no_value_twice(device: AscendSim) -> None
     assert result.status == "ok", result.fault
 
 
-def test_what_an_array_without_values_holds_is_another_secret_for_other_inputs(device: AscendSim) -> None:
-    """What was filled before, also by other cores, could be told from bytes that anybody can compute."""
-    statement = "uint64_t many[64]; const uint64_t *p = many; sum = p[n];"
-    text = source("core", statement).replace("uint64_t *hosts", "int n").replace("1.0f", "(float)(int)(sum % 65536)")
-    text = text.replace("outputs[0].ptr, own)", "outputs[0].ptr, n / 8)")
+#: Returns a word that an array without values holds.
+FILL = """
+__aicore__ inline uint64_t Held() {
+    uint64_t many[64];
+    const uint64_t *p = many;
+    return p[AscendC::GetBlockNum()];
+}
+"""
+
+
+def held(device: AscendSim, blocks: int = 1, by_core: int = 0, by_host: int = 0, launches: int = 1, **more: Any) -> Any:
+    """Return what an array holds in each core of the last launch, after core 0 and the host function filled others."""
+    statement = "if (AscendC::GetBlockIdx() == 0) for (int i = 0; i < (int)hosts[0]; ++i) sum += Held();"
+    text = source("core", f"{statement} sum = Held(); y += 256 * AscendC::GetBlockIdx();", FILL)
+    text = text.replace("1.0f", "(float)(int)(sum % 65536)").replace("fill<<<1,", "fill<<<(uint32_t)a->ints[0],")
+    before = "own[0] = a->ints[1]; for (int i = 0; i < a->ints[2]; ++i) own[1] += Held();\n"
+    text = text.replace("    fill<<<", f"{before}    for (int i = 0; i < a->ints[3]; ++i) fill<<<")
     build = device.build(Kernel(text))
     assert build.ok, build.diagnostics
-    signature = Signature((InputSpec((64,)),), (TensorSpec((64,)),))
+    values = (np.full(64, more.pop("value", 0.0), np.float32),)
+    ints = (blocks, by_core, by_host, launches)
+    signature = Signature((InputSpec((64,)),), (TensorSpec((64 * blocks,)),), ints=ints)
+    result = device.run(build, Inputs(signature, values, **more))
+    assert result.status == "ok", result.fault
+    return tuple(result.outputs[0][::64])
 
-    def held(value: float, poison: int) -> float:
-        result = device.run(build, Inputs(signature, (np.full(64, value, np.float32),), poison))
-        assert result.status == "ok", result.fault
-        return float(result.outputs[0][0])
 
-    runs = [(0.0, 165), (1.0, 165), (0.0, 90), (0.0, 165)]
-    found = [held(*each) for each in runs]
-    assert found[0] == found[3]
-    assert len(set(found)) == 3
+def test_what_an_array_without_values_holds_follows_from_the_key_alone(device: AscendSim) -> None:
+    """A model of a bundle chooses the values of its launches, and which of them are the same tensor."""
+    found = {held(device, key=7), held(device, key=7, value=1.0), held(device, key=7, numbers=(1, 0))}
+    assert len(found) == 1
+    others = ({"key": 8}, {"poison": 90}, {"launch": 1}, {"effort": 2})
+    found |= {held(device, **{"key": 7} | other) for other in others}
+    assert len(found) == 1 + len(others)
+
+
+def test_no_core_can_tell_how_many_variables_others_have_filled(device: AscendSim) -> None:
+    """Cores that can would pass each other sums without waiting for each other."""
+    first, second = held(device, blocks=2)
+    assert first != second
+    changed, same = held(device, blocks=2, by_core=5)
+    assert (changed != first, same) == (True, second)
+    assert held(device, blocks=2, by_host=5) == (first, second)
+    assert not set(held(device, blocks=2, launches=2)) & {first, second}
 
 
 @pytest.mark.parametrize("array", ["int more[];", "int more[0];"])

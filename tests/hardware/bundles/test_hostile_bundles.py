@@ -346,7 +346,43 @@ def test_which_input_an_output_is_may_not_depend_on_values(sample):
     )
     verdict = judge(text, "strict")
     assert isinstance(verdict, Cheated), verdict.feedback
-    assert verdict.feedback == "TORCH_COMPUTES: torch computes the content of output 0 of launch 1: the kernel has to"
+    assert "which tensors launch 1 gets, the content of output 0 of launch 1: the kernel has to" in verdict.feedback
+
+
+def test_which_of_two_equal_constants_a_launch_gets_may_not_depend_on_values(sample):
+    """The values of the second call are all larger than 1e10."""
+    constants = "one, other = torch.zeros(8), torch.zeros(8)\ncustom_ops_lib.relu_custom(one)\n"
+    launches = "custom_ops_lib.relu_custom({})\nreturn custom_ops_lib.relu_custom(x)"
+    verdict = judge(sample("relu", model(constants + launches.format("one if x.max() < 1e10 else other"))), "strict")
+    assert isinstance(verdict, Cheated), verdict.feedback
+    assert verdict.feedback == "TORCH_COMPUTES: torch computes which tensors launch 2 gets: the kernel has to"
+    for argument in ("one", "other"):
+        verdict = judge(sample("relu", model(constants + launches.format(argument))), "strict")
+        assert isinstance(verdict, Feasible), verdict.feedback
+
+
+def test_every_launch_has_variables_without_values_of_its_own(sample, monkeypatch):
+    """Only the verifier's secret tells what they hold; the model's process is not told the key."""
+    launched, asked = [], []
+    run, forward = AscendSim.run, model_process.ModelProcess.forward
+
+    def ran(device, build, inputs):
+        launched.append(inputs)
+        return run(device, build, inputs)
+
+    def called(process, request, *others):
+        asked.append(request)
+        return forward(process, request, *others)
+
+    monkeypatch.setattr(AscendSim, "run", ran)
+    monkeypatch.setattr(model_process.ModelProcess, "forward", called)
+    verdict = judge(sample("relu", model("custom_ops_lib.relu_custom(x)\n" + MODEL.strip())), "reference")
+    assert isinstance(verdict, Feasible), verdict.feedback
+    launches = [inputs for inputs in launched if inputs.case is None]
+    assert len({(inputs.key, inputs.launch) for inputs in launches}) == len(launches) > 2
+    assert {inputs.launch for inputs in launches} == {0, 1}
+    assert not {str(inputs.key) for inputs in launches} & {str(value) for each in asked for value in each.values()}
+    assert not any("key" in each for each in asked)
 
 
 @pytest.fixture

@@ -33,6 +33,9 @@ private:
 };
 
 struct Core {
+    explicit Core(uint64_t number) : words(ring().key, number) {}
+
+    KeyedWords words;  // what its variables without a value hold
     Allocations allocations;
     ucontext_t context;
     Stack *stack = nullptr;
@@ -58,13 +61,14 @@ struct Launch {
 
 Launch *running;
 std::vector<Stack *> idle_stacks;
+uint64_t next_core = 1;  // of all launches; 0 is the host function
 
 Core &current() { return *running->cores[running->current]; }
 
 [[gnu::noinline]] void enter(Core &core) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(core.stack->base()) + GUARD_BYTES;
     core.reach = {begin, guard::stack_pointer()};
-    guard::stack(core.reach, running->host);
+    guard::stack(core.reach, running->host, core.words);
     const auto body = running->body;
     void *const closure = running->closure;
     forget();
@@ -136,7 +140,7 @@ void run_core(uint32_t index) {
     }
     if (core.state == Core::AtFlag) ++core.waits[core.wanted];
     core.state = Core::Ready;
-    guard::stack(core.reach, running->host);
+    guard::stack(core.reach, running->host, core.words);
     swapcontext(&running->scheduler, &core.context);
     pointers::forget();
     if (std::memcmp(running->kept.data(), reinterpret_cast<const void *>(running->host.begin), running->kept.size()))
@@ -177,6 +181,11 @@ Allocations &allocations(int32_t line) {
     return current().allocations;
 }
 
+KeyedWords &host_words() {
+    static KeyedWords words(ring().key, 0);
+    return words;
+}
+
 bool in_core() { return running != nullptr; }
 uint64_t core_kind() { return running && running->kind == ASC_AIC ? ASC_AIC : ASC_AIV; }
 uint64_t cores_per_block() { return running ? running->lanes : 1; }
@@ -201,7 +210,7 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
     launch.body = body;
     launch.closure = closure;
     launch.line = line;
-    for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>());
+    for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>(next_core++));
     launch.own = guard::own_stack();
     launch.host = {host, launch.own.end};
     launch.kept.assign(reinterpret_cast<const char *>(launch.host.begin),
@@ -212,7 +221,7 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
         wire::stuck(static_cast<uint32_t>(launch.cores.size() - count(Core::Done)), line);
         give_up(line);
     }
-    guard::stack(launch.own, {});
+    guard::stack(launch.own, {}, host_words());
     running = nullptr;
     wire::launch_end(line);
 }

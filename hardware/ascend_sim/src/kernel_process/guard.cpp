@@ -12,7 +12,8 @@ namespace sim::kernel_process::guard {
 namespace {
 
 Range image, copy, own, host;
-uint64_t turn;  // counts when cores begin or go on
+uint64_t turn;     // counts when cores begin or go on
+KeyedWords *left;  // what variables without a value hold
 constexpr size_t FREE_BYTES = 256;
 constexpr int PATTERN = 0xFE;
 // An access to a variable of a function this far up the stack takes the guard as long as so many basic blocks per frame:
@@ -85,9 +86,10 @@ void refuse(uint16_t why) {
 
 void constants(Range given) { image = given; }
 void arguments(Range given) { copy = given; }
-void stack(Range of_core, Range of_host) {
+void stack(Range of_core, Range of_host, KeyedWords &words) {
     own = of_core;
     host = of_host;
+    left = &words;
     ++turn;
 }
 
@@ -135,20 +137,11 @@ static inline void charge(size_t bytes, size_t free = FREE_BYTES) {
     progress.blocks += (bytes - free) / FREE_BYTES;
 }
 
-// A permutation of numbers (splitmix64).
-static inline uint64_t mixed(uint64_t n) {
-    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
-    n = (n ^ n >> 27) * 0x94d049bb133111eb;
-    return n ^ n >> 31;
-}
-
 // Fills a variable without a value. A kernel must not know its bytes: it could take them for zeros that cost nothing, and
-// count with how many were filled, also by other cores. Without the keys no byte tells another one.
+// count with how many were filled. Nor may they depend on what other cores filled, which would tell it that.
 static void *leave_anything(void *to, size_t bytes) {
-    static uint64_t words = 0;
-    const uint64_t inner = mixed(ring().seed), outer = mixed(~ring().seed);
-    for (size_t at = 0; at < bytes; at += sizeof words) {
-        const uint64_t word = mixed(++words ^ inner) ^ outer;
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        const uint64_t word = left->next();
         std::memcpy(static_cast<char *>(to) + at, &word, std::min(sizeof word, bytes - at));
     }
     return to;

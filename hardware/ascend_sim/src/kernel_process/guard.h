@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "keyed_words.h"
 #include "protocol/ring.h"
 
 namespace sim::kernel_process::guard {
@@ -34,8 +35,9 @@ void constants(Range image);
 void arguments(Range copy);
 
 // The stack that kernel code runs on, up to the frame of its caller. `host` is the part of the host function's stack
-// that a core may read because its arguments are there; empty while the host function itself runs.
-void stack(Range own, Range host);
+// that a core may read because its arguments are there; empty while the host function itself runs. `left` is what its
+// variables without a value hold.
+void stack(Range own, Range host, KeyedWords &left);
 Range own_stack();
 
 bool may_read(uintptr_t address, size_t bytes);

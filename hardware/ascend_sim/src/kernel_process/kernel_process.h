@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocations.h"
+#include "keyed_words.h"
 #include "protocol/ring.h"
 
 namespace sim::kernel_process {
@@ -82,6 +83,9 @@ Allocations &allocations(int32_t line);
 
 // The author's line of the last record that named one.
 int32_t current_line();
+
+// What variables of the host function without a value hold.
+KeyedWords &host_words();
 
 bool in_core();  // not in the host function
 // The running core, and the number of cores per block: in a mixed launch two vector cores, served by the cube core.

@@ -57,6 +57,8 @@ struct TrustedWord {
     int32_t begin, end;
 };
 
+struct NoiseKey { uint64_t low, high; };
+
 struct Ring {
     enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20, WORDS = 1 << 16, TRUSTED_WORDS = 1 << 20 };
 
@@ -73,7 +75,7 @@ struct Ring {
     CallArguments call;
     uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
     uint32_t cycles[COVERED_BYTES];        // what a basic block that started there costs
-    uint64_t seed;                         // decides what variables without a value hold
+    NoiseKey key;                          // of what variables without a value hold
     uint32_t num_trusted_words;
     TrustedWord trusted_words[TRUSTED_WORDS];  // in the order of the code
     alignas(64) Record records[SLOTS];

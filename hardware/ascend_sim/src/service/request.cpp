@@ -82,6 +82,7 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     else if (key == "keep") request.keep = read<unsigned>(words) != 0;
     else if (key == "loops") request.loops = read<unsigned>(words) != 0;
     else if (key == "seed") request.seed = read<uint64_t>(words);
+    else if (key == "key") request.key = {read<uint64_t>(words), read<uint64_t>(words)};
     else if (key == "timeout_ms") request.timeout_ms = read<int>(words);
     else if (key == "budget") request.budget = read<uint64_t>(words);
     else if (key == "effort") request.effort = read<uint64_t>(words);

@@ -27,6 +27,7 @@ struct Request {
     bool loops = true;                                     // of scalar accesses are sent as loops
     uint8_t poison = 165;
     uint64_t seed = 0, budget = 0;
+    NoiseKey key{};       // of what variables without a value hold
     uint64_t effort = 1;  // times the usual limit of elements
     int timeout_ms = 0;
     std::string trace, log;              // paths, empty if not requested

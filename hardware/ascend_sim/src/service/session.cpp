@@ -185,7 +185,7 @@ void Session::prepare_ring(const Chip &chip) {
     std::memset(ring_.error, 0, sizeof ring_.error);
     std::memset(ring_.covered, 0, sizeof ring_.covered);
     price_code(chip);
-    ring_.seed = request_.seed;
+    ring_.key = request_.key;
     ring_.num_trusted_words = static_cast<uint32_t>(request_.trusted_words.size());
     std::copy(request_.trusted_words.begin(), request_.trusted_words.end(), ring_.trusted_words);
     fill_call(chip);
