@@ -150,7 +150,8 @@ Ticks Costs::conflict(const Instr &instr) const {
     if (instr.repeats == 0 || instr.family == Family::Transpose || instr.family == Family::Gather) return 0;
     const bool is_plain = instr.family == Family::Vector;
     const uint32_t first_read = is_plain && reads_destination(instr.op) ? 0 : 1;
-    const uint64_t lanes = up(instr.elements, instr.repeats);
+    const bool is_cut = instr.tail && instr.repeats > 1;  // all repeats but the last are full
+    const uint64_t lanes = is_cut ? up(256, element_bytes(instr.dtype)) : up(instr.elements, instr.repeats);
     const uint32_t count = is_plain ? static_cast<uint32_t>(std::clamp<uint64_t>(
                                           up(lanes * element_bytes(instr.dtype), block_bytes), 1, blocks_of_a_repeat))
                                     : blocks_of_a_repeat;

@@ -112,6 +112,12 @@ def test_blocks_of_an_operand_in_one_bank_group_are_read_one_after_another(
     assert ns(one(add)) == pytest.approx(24 + 64 * per_repeat, abs=0.05)
 
 
+def test_a_short_last_repeat_makes_no_other_shorter() -> None:
+    add = vector(ADD, 2, operands=2, dst=0x10100, src0_block=16)
+    cut = vector(ADD, 2, operands=2, dst=0x10100, src0_block=16, elements=65, tail=1)
+    assert ns(one(cut)) > ns(one(add))
+
+
 def test_a_copy_takes_issue_bytes_and_latency() -> None:
     assert ns(one(copy_in(X, 3200))) == 10 + 3200 / 32 + 100
     assert ns(one(copy_out(Z, 3200))) == 10 + 3200 / 16
