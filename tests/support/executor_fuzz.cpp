@@ -163,7 +163,6 @@ ExecutorOptions options(bool compute, std::vector<uint8_t> (&memory)[4]) {
     ExecutorOptions made;
     made.words = [](uint64_t *to, size_t count) { std::generate_n(to, count, number); };
     made.compute = compute;
-    made.seed = source();
     made.work_limit = below(4) ? 1u << 28 : 1000;
     static const TensorArg::Role roles[] = {TensorArg::Input, TensorArg::Output, TensorArg::Workspace, TensorArg::Input};
     static const uint64_t sizes[] = {8192, 8192, 65536, 37};

@@ -9,8 +9,7 @@ constexpr uint32_t max_blocks = 65535;
 }
 
 Executor::Executor(const ExecutorOptions &options, Sink &sink)
-    : options_(options), sink_(sink), global_(options.tensors, options.compute, options.poison, order_, diagnostics_),
-      random_(options.seed) {}
+    : options_(options), sink_(sink), global_(options.tensors, options.compute, options.poison, order_, diagnostics_) {}
 
 Executor::~Executor() = default;
 

@@ -30,7 +30,6 @@ struct ExecutorOptions {
     bool compute = true;     // false: records only, without data
     uint8_t poison = 165;    // value of uninitialised on-chip memory
     bool auto_sync = false;  // inserts the flags between pipes that the author left out
-    uint64_t seed = 0;       // seeds the answers to data-dependent queries in records-only mode
     uint32_t vector_cores = 48, cube_cores = 24;
     uint64_t work_limit = 1ull << 34;                       // elements and multiply-adds that one run may compute
     std::vector<TensorArg> tensors;                         // in the order of their ids
@@ -323,7 +322,6 @@ private:
     uint64_t worked_ = 0;
     uint32_t launches_ = 0;
     bool data_dependent_ = false;
-    uint64_t random_ = 0;
     std::unordered_map<uint64_t, uint32_t> dirty_lines_;  // lines in the data cache of a core, written by SetValue
     std::string printed_;
     AccessHistory history_;

@@ -107,7 +107,6 @@ ExecutorOptions options_for(const Request &request, const Chip &chip, const Tens
     ExecutorOptions options;
     options.compute = request.compute;
     options.poison = request.poison;
-    options.seed = request.seed;
     options.auto_sync = request.auto_sync;
     options.work_limit *= request.effort;
     options.vector_cores = static_cast<uint32_t>(chip.vector_cores);
