@@ -16,8 +16,8 @@ from kernel_gym.errors import InfrastructureError
 DUMP = "kernel.symbols"
 FLAGS = (f"-fdump-ipa-visibility={DUMP}",)
 
-#: A symbol, its declaration, whether it is defined, and lines about it.
-_NODE = re.compile(r"^(\S+)/\d+ \((.*)\)(?: @0x\w+)?\n  Type: \w+( definition)?.*\n((?: +.*\n)*)", re.MULTILINE)
+#: A symbol, its declaration, its kind, whether it is defined, and lines about it.
+_NODE = re.compile(r"^(\S+)/\d+ \((.*)\)(?: @0x\w+)?\n  Type: (\w+)( definition)?.*\n((?: +.*\n)*)", re.MULTILINE)
 _SHARED = "sharing asm name: "
 #: Names that the runtime defines, but for those that a binary without dead code does not mention.
 _RUNTIME, _BUILT_IN = ("asc_", "__asan_", "__sanitizer_"), "__builtin_"
@@ -37,13 +37,19 @@ def fault(dump: str, undefined: Collection[str]) -> str | None:
     nodes = _NODE.findall(dump)
     if not nodes:
         raise InfrastructureError("the compiler's dump has no symbols")
-    for symbol, declaration, is_defined, lines in nodes:
+    for symbol, declaration, kind, is_defined, lines in nodes:
         name = symbol.lstrip("*")
         if _SHARED in lines:
             return f"{name} {_SHARES}"
         if is_defined and (name in _WATCHED or (name.startswith("_") and not name.startswith("_Z"))):
             return f"{name} {_RESERVED}"
-        is_known = name.startswith(_RUNTIME) or name in _WATCHED or name in undefined or _BUILT_IN in declaration
-        if not is_defined and not is_known:
+        is_known = name.startswith(_RUNTIME) or name in _WATCHED or name in undefined or _is_built_in(declaration)
+        if not is_defined and not (is_known and kind == "function"):
             return f"{name} {_MISSING}"
     return None
+
+
+def _is_built_in(declaration: str) -> bool:
+    """Return whether a function is one of the compiler's own. No author may declare names that begin like theirs."""
+    name = declaration.partition("(")[0].rpartition(" ")[2].rpartition("::")[2]
+    return name.lstrip("*&").startswith(_BUILT_IN)

@@ -100,8 +100,9 @@ def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch
     entries, addresses = _list_of(reply.get("arguments"), list), _list_of(reply.get("addresses"), int)
     if len(addresses) != len(tensors):
         raise _not_its_own()
-    positions = [entry[1] for entry in entries if len(entry) == 2 and entry[0] == "tensor"]
-    if any(len(entry) != 2 for entry in entries) or positions != list(range(len(tensors))):
+    if any(len(entry) != 2 for entry in entries):
+        raise _not_its_own()
+    if _list_of([value for kind, value in entries if kind == "tensor"], int) != list(range(len(tensors))):
         raise _not_its_own()
     arguments = [tensors[value] if kind == "tensor" else value for kind, value in entries]
     return launch(str(reply.get("name", "")), arguments, addresses, _list_of(reply.get("made"), int))

@@ -348,9 +348,10 @@ def is_constant(node: Node, mutable: bool = False) -> bool:
     qualifiers = {text(child) for child in node.children if child.type == "type_qualifier"}
     if "constexpr" in qualifiers:
         return True
-    pointers = [declarator for declarator in declarators(node) if declarator.type == "pointer_declarator"]
+    variables = declarators(node)
+    pointers = [variable for variable in variables if variable.type == "pointer_declarator"]
     fixed = all("const" in {text(c) for c in pointer.children if c.type == "type_qualifier"} for pointer in pointers)
-    return fixed and ("const" in qualifiers or bool(pointers))
+    return fixed and ("const" in qualifiers or 0 < len(pointers) == len(variables))
 
 
 def callee(node: Node) -> str:

@@ -179,6 +179,14 @@ def test_strings_cannot_look_like_trees(device: AscendSim, text: str):
         ("inline const uint32_t memset[2] = {1, 2}; uint32_t Go(int n) { return memset[n]; }", "reserved"),
         ('extern "C" int __popcountdi2(Wide v) { return 1; } int Go(int n) { return 1; }', "reserved"),
         ('extern "C" int etext(int n); int Go(int n) { return etext(n); }', "is declared and not defined"),
+        (
+            'struct a__builtin_B { int w[9]; }; extern "C" const a__builtin_B etext; int Go(int) { return etext.w[1]; }',
+            "is declared and not defined",
+        ),
+        (
+            'namespace __builtin_a { extern "C" int *etext(int n); } int Go(int n) { return *__builtin_a::etext(n); }',
+            "is declared and not defined",
+        ),
     ],
 )
 def test_symbols_of_the_compiler_and_the_linker_are_not_the_author_s(device: AscendSim, declarations: str, words: str):

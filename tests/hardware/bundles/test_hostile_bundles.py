@@ -127,6 +127,7 @@ X = torch.ones(2, 3)
         {"arguments": [["tensor", 0]], "addresses": ["0"]},
         {"arguments": [["tensor", 0]], "addresses": []},
         {"arguments": [["tensor", True]], "addresses": [0]},
+        {"arguments": [["tensor", 0.0]], "addresses": [0]},
         {"arguments": [["tensor"]], "addresses": [0]},
         {"arguments": [["tensor", 0]], "addresses": [0]},
         {"arguments": [["tensor", 0]], "addresses": [0], "made": [True]},

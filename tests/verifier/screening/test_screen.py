@@ -156,6 +156,7 @@ CHEATS = [
     ("void f(int x [[maybe_unused, gnu::mode(DI)]]) {}", "attribute"),
     ('a\\\f\nsm("nop");', "reserved-name"),
     ('a\\ \v\t\nsm("nop");', "reserved-name"),
+    ("int *const none = nullptr, *const other = nullptr, kept[2];", "mutable-global"),
     ("int16_t shared = 0;\n#define int16_t constexpr short", "mutable-global"),
     ("#define A B\nA shared = 0;\n#define B constexpr int", "mutable-global"),
     ("#define A constexpr int\n#undef A\nA shared = 0;", "mutable-global"),
