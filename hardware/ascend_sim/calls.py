@@ -22,15 +22,16 @@ FLAGS = (f"-fdump-tree-original-raw={TREES}",)
 
 _FUNCTION = ";; Function "
 #: A node of a tree: its number, its kind and its fields. A field `@12` refers to node 12.
-_NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n +.*)*)", re.MULTILINE)
-_REFERENCE = re.compile(r": @(\d+)")
+_NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n(?!@\d).*)*)", re.MULTILINE)
+#: The field behind the bytes of a string or a name. Vectors have it, too, before their elements.
+_LENGTH = re.compile(r"(?:^|\s)lngt: (\d+)\s*$")
 _CALLS = ("call_expr", "aggr_init_expr")
 #: Kinds of nodes that contain no calls: types, declarations, constants, lists of names.
 _LEAF = re.compile(
     r"\w+_(?:type|decl|cst|node)|tree_list|tree_vec|binfo|template_type_parm|template_parm_index"
     r"|(?:empty_class|predict|goto|label)_expr"
 )
-_VIRTUAL_CALL = "obj_type_ref"
+_VIRTUAL_CALL, _STRING, _IDENTIFIER = "obj_type_ref", "string_cst", "identifier_node"
 #: Kinds of nodes whose operands are all in the dump.
 VISIBLE = frozenset(
     f"{name}_expr"
@@ -47,8 +48,10 @@ VISIBLE = frozenset(
     ]
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
 #: Kinds of nodes whose operands may be missing in the dump: `&`, `|` and `^` of comparisons, copies of objects, ranges
-#: of indices, and assembly, which the screen refuses.
-_OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr"})
+#: of indices, assembly, which the screen refuses, and strings whose bytes may look like nodes.
+_OPAQUE = frozenset(
+    {"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING}
+)
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
@@ -101,10 +104,7 @@ def _only_called(dump: str, source: str) -> bool:
 def _node_with_call(text: str, known: frozenset[str]) -> str | None:
     """Return None if all calls in a function are of named functions.
 
-    Otherwise return the kind of the first unknown node, or nothing if a call was found. The dump contains the bytes of
-    strings, which may look like nodes and functions, but they cannot hide a node: nodes are numbered from 1, and each
-    is referred to by one before it. The part before a made-up function refers
-    to nodes that it does not have.
+    Otherwise return the kind of the first unknown node, or nothing if a call was found.
     """
     nodes: dict[int, tuple[str, str]] = {}
     for number, node in enumerate(_NODE.finditer(text), 1):
@@ -112,11 +112,27 @@ def _node_with_call(text: str, known: frozenset[str]) -> str | None:
             return ""
         if int(node[1]) != number or not (node[2] in known or _LEAF.fullmatch(node[2])):
             return node[2]
+        if _STRING not in known and not _has_its_length(node[2], node[3]):
+            return _STRING
         nodes[number] = node[2], node[3]
-    if any(int(number) > len(nodes) for _, fields in nodes.values() for number in _REFERENCE.findall(fields)):
-        return "string_cst"
     by_name = (_is_by_name(fields, nodes) for kind, fields in nodes.values() if kind in _CALLS)
     return None if all(by_name) else ""
+
+
+def _has_its_length(kind: str, fields: str) -> bool:
+    """Return whether the length in a node is that of its string.
+
+    The dump has the bytes of a string up to the first zero, a few blanks and the length. If the bytes contain lines
+    that look like nodes, the length is behind the last of these, where it is that of no string.
+    """
+    length = _LENGTH.search(fields)
+    if kind not in (_STRING, _IDENTIFIER):
+        return length is None or length[1] == "0"
+    if length is None:
+        return "strg: " not in fields  # the name of an operator
+    size = int(length[1]) - (kind == _STRING)
+    string = fields[: length.start()].partition("strg: ")[2]
+    return len(string) >= size and not string[size:].strip()
 
 
 def _is_by_name(fields: str, nodes: dict[int, tuple[str, str]]) -> bool:
