@@ -19,6 +19,7 @@ FLAGS = (f"-fdump-ipa-visibility={DUMP}",)
 #: A symbol, its declaration, its kind, whether it is defined, and lines about it.
 _NODE = re.compile(r"^(\S+)/\d+ \((.*)\)(?: @0x\w+)?\n  Type: (\w+)( definition)?.*\n((?: +.*\n)*)", re.MULTILINE)
 _SHARED = "sharing asm name: "
+_RESERVED_NAME = re.compile(r"__|_(?!Z)[A-Z]")
 #: Names that the runtime defines, but for those that a binary without dead code does not mention.
 _RUNTIME, _BUILT_IN = ("asc_", "__asan_", "__sanitizer_"), "__builtin_"
 _WATCHED = ("memcpy", "memmove", "memset", "memcmp")
@@ -41,7 +42,7 @@ def fault(dump: str, undefined: Collection[str]) -> str | None:
         name = symbol.lstrip("*")
         if _SHARED in lines:
             return f"{name} {_SHARES}"
-        if is_defined and (name in _WATCHED or (name.startswith("_") and not name.startswith("_Z"))):
+        if is_defined and (name in _WATCHED or _RESERVED_NAME.match(name)):
             return f"{name} {_RESERVED}"
         is_known = name.startswith(_RUNTIME) or name in _WATCHED or name in undefined or _is_built_in(declaration)
         if not is_defined and not (is_known and kind == "function"):

@@ -48,6 +48,7 @@ public:
     // Accesses in loops, and the basic blocks before them, so far.
     uint64_t looped_accesses() const { return looped_accesses_; }
     uint64_t looped_blocks() const { return looped_blocks_; }
+    bool launched() const { return launched_; }
     bool returned() const { return returned_; }
     int code() const { return code_; }
     std::string report_json() const;

@@ -188,19 +188,28 @@ void Executor::gather(uint32_t dtype, asc_local dst, asc_local src, asc_local of
     work(steps.elements);
     const std::vector<uint8_t> source(data + from.begin, data + from.end),
         source_valid(valid + from.begin, valid + from.end);
+    const auto place_of = [&](uint32_t repeat, uint32_t lane) {
+        const uint64_t number = static_cast<uint64_t>(repeat) * steps.lanes + lane;
+        return to.addr + (steps.contiguous ? number * piece : to.offset(repeat, lane));
+    };
+    WrittenBlocks earlier;
     for (uint32_t repeat = 0; repeat < steps.repeats; ++repeat) {
-        for (uint32_t lane = 0; lane < steps.lanes_in(repeat); ++lane) {
+        const uint32_t lanes = steps.lanes_in(repeat);
+        if (earlier.has_bytes(list.begin + static_cast<uint64_t>(repeat) * steps.lanes * 4, lanes * 4))
+            fail_earlier_repeat(what, to.addr, list.begin);
+        for (uint32_t lane = 0; lane < lanes; ++lane) {
             if (!steps.active(lane)) continue;
             const uint64_t at = static_cast<uint64_t>(wanted[repeat * steps.lanes + lane]) + base;
             if (at % piece || at + piece > source.size()) {
                 diagnostics_.fail(Rule::Gather, text("%s takes byte %llu of a source of %zu bytes", what,
                                                      static_cast<unsigned long long>(at), source.size()));
             }
-            const uint64_t place =
-                to.addr + (steps.contiguous ? (static_cast<uint64_t>(repeat) * steps.lanes + lane) * piece
-                                            : to.offset(repeat, lane));
-            std::memcpy(data + place, source.data() + at, piece);
-            std::memcpy(valid + place, source_valid.data() + at, piece);
+            if (earlier.has((src.addr + at) / block_bytes)) fail_earlier_repeat(what, to.addr, src.addr);
+            std::memcpy(data + place_of(repeat, lane), source.data() + at, piece);
+            std::memcpy(valid + place_of(repeat, lane), source_valid.data() + at, piece);
+        }
+        for (uint32_t lane = 0; lane < lanes; ++lane) {
+            if (steps.active(lane)) earlier.add(place_of(repeat, lane) / block_bytes);
         }
     }
 }

@@ -252,10 +252,12 @@ bool Session::drain(Executor &executor, End *end) {
     while (tail_ != head) {
         const Record record = ring_.records[tail_ % Ring::SLOTS];
         ring_.tail.store(++tail_, std::memory_order_release);
-        spent_ += cost_of(record.op) + record.code.blocks;
+        // The host function takes no time on the device, so it cannot make a kernel one that is too slow to be timed.
+        (executor.launched() ? spent_ : spent_by_host_) += cost_of(record.op) + record.code.blocks;
         if (record.line > 0) line_ = record.line;
-        if (spent_ + spent_in_loops(executor) > request_.budget || record.op == OP_budget_spent) {
-            *end = End::Budget;
+        const uint64_t spent = spent_ + spent_in_loops(executor);
+        if (std::max(spent, spent_by_host_) > request_.budget || record.op == OP_budget_spent) {
+            *end = spent > spent_by_host_ ? End::Budget : End::HostBudget;
             return true;
         }
         if (record.op == OP_strayed) throw strayed();
@@ -398,6 +400,9 @@ std::string Session::run(int descriptor) {
                               "the kernel did nothing until the wall-clock limit: does it wait for something?", 0, -1};
         if (end == End::Silent)
             throw DeviceFault{"TIMEOUT", "the kernel computed for seconds without an API call: does a loop never end?",
+                              0, -1};
+        if (end == End::HostBudget)
+            throw DeviceFault{"TIMEOUT", "the host function ran past the limit of instructions: does a loop never end?",
                               0, -1};
         if (end == End::Budget)
             throw DeviceFault{"BUDGET", "the kernel ran past the limit of instructions: does a loop never end?", 0, -1};

@@ -27,7 +27,7 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
-    enum class End { Returned, Died, Timeout, Silent, Budget };
+    enum class End { Returned, Died, Timeout, Silent, Budget, HostBudget };
 
     void prepare_ring(const Chip &chip);
     void prepare_cache(const Chip &chip);
@@ -57,7 +57,7 @@ private:
     Clock::time_point said_ = Clock::now();  // when `at_work_` was last called
     SyntheticReads synthetic_reads_;
     Clock::time_point deadline_;
-    uint64_t tail_ = 0, words_tail_ = 0, spent_ = 0;
+    uint64_t tail_ = 0, words_tail_ = 0, spent_ = 0, spent_by_host_ = 0;
     uint32_t answers_ = 0;
     double heard_ = 0;  // processor time of the kernel process when it last sent a record
     int32_t line_ = 0;  // line of the last record, for messages about crashes

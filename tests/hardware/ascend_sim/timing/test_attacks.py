@@ -361,6 +361,14 @@ def test_gathered_elements_in_one_bank_group_are_read_one_after_another(
     assert times[1] - times[0] == pytest.approx(more / chip.load()["clock_mhz"], rel=0.02, abs=0.02)
 
 
+@pytest.mark.parametrize(("to", "expected"), [("a", "OVERLAP"), ("a[128]", None), ("a[1056]", "OVERLAP")])
+def test_a_repeat_gathers_nothing_that_an_earlier_one_wrote(device: AscendSim, to: str, expected: str | None) -> None:
+    """Elements in reverse order, over themselves, behind themselves, and over the list of their places."""
+    places = """LocalTensor<uint32_t> places = a[1024].ReinterpretCast<uint32_t>();
+        for (uint32_t i = 0; i < 128; ++i) places.SetValue(i, (127 - i) * 4);"""
+    assert rule(device, SETUP + LOAD + places + f"Gather({to}, a, places, 0, 128);" + STORE) == expected
+
+
 def test_an_instruction_with_three_sources_takes_two_cycles_for_a_repeat(device: AscendSim) -> None:
     body = "for (int i = 0; i < 8; ++i) {}(a, a[2048], a[3072], 1024);"
     times = [us(device, SETUP + LOAD + body.format(name) + STORE) for name in ("MulAddDst", "Mul")]
