@@ -49,9 +49,7 @@ VISIBLE = frozenset(
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
 #: Kinds of nodes whose operands may be missing in the dump: `&`, `|` and `^` of comparisons, copies of objects, ranges
 #: of indices, assembly, which the screen refuses, and strings whose bytes may look like nodes.
-_OPAQUE = frozenset(
-    {"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING}
-)
+_OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING})
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
 _NAME = re.compile(r"(?:.*[^\w])?(\w+)")
