@@ -52,7 +52,8 @@ VISIBLE = frozenset(
 _OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING})
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
-_NAME = re.compile(r"(?:.*[^\w])?(\w+)")
+#: What is behind the qualified name of a function, and its last part.
+_BEHIND_NAME, _NAME = re.compile(r" \(\S+, funcdef_no="), re.compile(r"(?:.*[^\w])?(\w+)")
 #: What is called or launched, in a text whose tokens are separated by two blanks.
 _CALLED_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?=(?: < (?: (?:[\w$]+|::|,) )* > )? (?:\(|<<<) )")
 #: The first parameter of a method or a closure; the beginning of names in the headers that authors may not write; and
@@ -92,7 +93,7 @@ def _only_called(dump: str, source: str) -> bool:
     text = "  ".join(["", *(word.text for word in tokens(source)), ""])
     values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALLED_IN_TEXT.sub("", text)))
     for function in dump.split(gimple.FUNCTION)[1:]:
-        name = _NAME.fullmatch(_without_arguments(function.partition(" (")[0]))
+        name = _NAME.fullmatch(_without_arguments(_BEHIND_NAME.split(function, maxsplit=1)[0]))
         is_method = _OBJECT.search(function.partition("\n{\n")[0]) is not None
         if not (is_method or _OF_HEADERS.match(function)) and (name is None or name[1] in values | {_LAMBDA}):
             return False
