@@ -53,13 +53,14 @@ _OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_r
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
 #: What is behind the qualified name of a function, and its last part.
-_BEHIND_NAME, _NAME = re.compile(r" \(\S+, funcdef_no="), re.compile(r"(?:.*[^\w])?(\w+)")
+_BEHIND_NAME, _NAME = re.compile(r" \(\S+, funcdef_no="), re.compile(r"(?:.*[^\w$])?([\w$]+)")
 #: What is called or launched, in a text whose tokens are separated by two blanks.
 _CALLED_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?=(?: < (?: (?:[\w$]+|::|,) )* > )? (?:\(|<<<) )")
 #: The first parameter of a method or a closure; the beginning of names in the headers that authors may not write; and
 #: the name of a lambda that was converted to a function pointer.
-_OBJECT = re.compile(r" const (?:this|__closure)D\.\d+[,)]")
-_OF_HEADERS, _LAMBDA = re.compile(r"(?:AscendC::)?asc(?:::|_)"), "_FUN"
+_CLOSURE = "__closure"
+_OBJECT = re.compile(rf" const (?:this|{_CLOSURE})D\.\d+[,)]")
+_OF_HEADERS, _LAMBDA = re.compile(r"(?:AscendC::)?asc_|asc::"), "_FUN"
 #: The call of a `noreturn` function, behind the call that the sanitizer inserts before it.
 _LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
 
@@ -92,6 +93,8 @@ def _only_called(dump: str, source: str) -> bool:
     """
     text = "  ".join(["", *(word.text for word in tokens(source)), ""])
     values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALLED_IN_TEXT.sub("", text)))
+    if _CLOSURE in values:
+        return False
     for function in dump.split(gimple.FUNCTION)[1:]:
         name = _NAME.fullmatch(_without_arguments(_BEHIND_NAME.split(function, maxsplit=1)[0]))
         is_method = _OBJECT.search(function.partition("\n{\n")[0]) is not None
@@ -106,12 +109,14 @@ def _node_with_call(text: str, known: frozenset[str]) -> str | None:
     Otherwise return the kind of the first unknown node, or nothing if a call was found.
     """
     nodes: dict[int, tuple[str, str]] = {}
+    end = text.find("\n@")
     for number, node in enumerate(_NODE.finditer(text), 1):
         if node[2] == _VIRTUAL_CALL:
             return ""
+        is_next, end = node.start() == end + 1, node.end()
         if int(node[1]) != number or not (node[2] in known or _LEAF.fullmatch(node[2])):
             return node[2]
-        if _STRING not in known and not _has_its_length(node[2], node[3]):
+        if _STRING not in known and not (is_next and _has_its_length(node[2], node[3])):
             return _STRING
         nodes[number] = node[2], node[3]
     by_name = (_is_by_name(fields, nodes) for kind, fields in nodes.values() if kind in _CALLS)

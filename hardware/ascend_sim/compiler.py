@@ -152,7 +152,7 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: 
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
     if caller := calls.noreturn_call(dump):
         return (Diagnostic(f"{caller} {_NORETURN}"),)
-    if found := calls.indirect_call((folder / calls.TREES).read_text(errors="replace"), dump, written):
+    if found := calls.indirect_call((folder / calls.TREES).read_text("latin-1"), dump, written):
         caller, kind = found
         return (Diagnostic(f"{caller} has an expression ({kind}) {_OPAQUE}" if kind else f"{caller} {_BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):

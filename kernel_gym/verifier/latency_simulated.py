@@ -202,11 +202,11 @@ def _written_share(stopped: Run, values: ValueSet) -> float:
 
 
 def _cases_below_timing(task: Task) -> Iterator[Case]:
-    """Yield cases below the timing sizes, each with half the sizes of the one before."""
+    """Yield cases below the timing sizes, each with half the sizes of the one before; none is larger in any size."""
     public = dict(task.public.sizes)
-    last = None
+    last = task.timing.sizes
     for shift in range(1, 12):
-        sizes = tuple((name, max(public.get(name, 1), size >> shift)) for name, size in task.timing.sizes)
+        sizes = tuple((name, min(size, max(public.get(name, 1), size >> shift))) for name, size in task.timing.sizes)
         if sizes != last:
             yield Case("slow", "hidden", sizes)
         last = sizes

@@ -140,3 +140,15 @@ def test_the_limit_of_elements_grows_with_the_effort():
         runs = [device.run(build, Inputs(instance.signature, values, effort=effort)) for effort in (1, 4)]
     assert [run.status for run in runs] == ["ok", "ok"]
     assert runs[0].spent == runs[1].spent >= 256**3 // 4 // 269
+
+
+@pytest.mark.parametrize("name", ["attention/simam", "level1/relu", "level2/matmul_subtract_multiply_relu"])
+def test_the_sizes_of_an_extrapolation_are_nowhere_larger_than_the_timing_sizes(name):
+    """Otherwise a kernel could be faster there, for each of its bytes, than at the timing sizes."""
+    task = find_task(name)
+    timing = dict(task.timing.sizes)
+    cases = list(latency_simulated._cases_below_timing(task))
+    assert cases
+    for case in cases:
+        assert all(size <= timing[dimension] for dimension, size in case.sizes)
+        assert case.sizes != task.timing.sizes

@@ -198,13 +198,15 @@ STRING = """ (null)
         ),
         ("x  lngt: 2\n@2  array_type  size: @3\n@3  identifier_node strg: x", 65, False),
         ("x  lngt: 2\n@2  array_type  size: @3\n@3  constructor type: @2", 62, False),
+        ("x  lngt: 2\n@2  array_type  size: @3\n@3  void_type algn: 8\n@9", 62, False),
     ],
 )
 def test_the_length_of_a_string_shows_what_is_made_up(string: str, length: int, is_whole: bool):
     """Whatever a string looks like, its own length is behind it."""
-    parts = (";; Function Go" + STRING.format(string, length)).split(";; Function ")[1:]
-    nodes = [node for part in parts for node in calls._NODE.finditer(part)]
-    assert all(calls._has_its_length(node[2], node[3]) for node in nodes) == is_whole
+    trees = ";; Function Go" + STRING.format(string, length)
+    parts = [part.partition("\n")[2] for part in trees.split(";; Function ")[1:]]
+    found = [calls._node_with_call(part, calls.VISIBLE) for part in parts]
+    assert (found == [None]) == is_whole
 
 
 @pytest.mark.parametrize(
@@ -354,11 +356,26 @@ def test_functions_that_are_called_by_their_names_compile(device: AscendSim, tex
     assert device.build(Kernel(source("core", "Go(1);", TYPES + text))).diagnostics == ()
 
 
-def test_comparisons_may_hide_a_call_of_a_function_that_was_cast(device: AscendSim):
-    hiding = """
+@pytest.mark.parametrize(
+    ("function", "use"),
+    [
+        ("", "&Value"),
+        ("template <class T> uint64_t Odd(Wide v) { return v.words[0]; }", "&Odd<decltype(1.0) (*)(decltype(1.0))>"),
+        ("uint64_t Odd(Wide v, Wide *const __closure) { return v.words[0]; }", "&Odd"),
+        (
+            "namespace AscendC { struct asc { static uint64_t Odd(Wide v) { return v.words[0]; } }; using A = asc; }",
+            "&AscendC::A::Odd",
+        ),
+        ("uint64_t Od$d(Wide v) { return v.words[0]; }", "&Od$d"),
+    ],
+    ids=["plain", "parentheses", "closure", "namespace", "dollar"],
+)
+def test_comparisons_may_hide_a_call_of_a_function_that_was_cast(device: AscendSim, function: str, use: str):
+    hiding = f"""
         using Of = Pointer<uint64_t, int>;
-        inline const Of q = reinterpret_cast<Of>(reinterpret_cast<uint64_t>(&Value));
-        __aicore__ void Go(uint64_t n) { bool none = (q(1) > 2) & (n > 0); (void)none; }"""
+        {function}
+        inline const Of q = reinterpret_cast<Of>(reinterpret_cast<uint64_t>({use}));
+        __aicore__ void Go(uint64_t n) {{ bool none = (q(1) > 2) & (n > 0); (void)none; }}"""
     compiled = device.build(Kernel(source("core", "Go(1);", TYPES + hiding)))
     assert "may hide a call" in compiled.diagnostics[0].message
 
