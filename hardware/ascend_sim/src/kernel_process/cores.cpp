@@ -215,6 +215,8 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
     launch.host = {host, launch.own.end};
     launch.kept.assign(reinterpret_cast<const char *>(launch.host.begin),
                        reinterpret_cast<const char *>(launch.host.end));
+    const uint64_t before = progress.blocks;
+    allow_blocks(before - progress.blocks_of_cores);
     running = &launch;
     while (count(Core::Done) < launch.cores.size()) {
         if (run_round()) continue;
@@ -223,6 +225,8 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
     }
     guard::stack(launch.own, {}, host_words());
     running = nullptr;
+    progress.blocks_of_cores += progress.blocks - before;
+    allow_blocks(progress.blocks_of_cores);
     wire::launch_end(line);
 }
 

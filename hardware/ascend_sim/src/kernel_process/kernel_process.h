@@ -28,10 +28,14 @@ struct Progress {
     uint64_t head, tail, words_head, words_tail;
     uint64_t blocks, blocks_sent;  // basic blocks run, and how many of them have been reported in records
     uint64_t cycles, cycles_sent;  // what they cost, likewise
+    uint64_t blocks_of_cores;      // of the blocks, those of launches that have ended
     uint64_t blocks_allowed;
     int32_t line;  // of the last record that named one
 };
 extern Progress progress;
+
+// Allows the cores, or the host function, as many blocks as the budget has, besides those of the other.
+void allow_blocks(uint64_t of_the_other);
 
 // Plain code that ran since the last record.
 inline PlainCode unsent_code() {

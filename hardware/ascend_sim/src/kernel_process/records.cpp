@@ -52,8 +52,10 @@ Record *next_record(uint16_t op, int32_t line, PlainCode code) {
 void attach(Ring *ring) {
     progress = Progress{};
     progress.ring = ring;
-    progress.blocks_allowed = ring->call.budget;
+    allow_blocks(0);
 }
+
+void allow_blocks(uint64_t of_the_other) { progress.blocks_allowed = ring().call.budget + of_the_other; }
 
 Ring &ring() { return *progress.ring; }
 

@@ -257,7 +257,7 @@ bool Session::drain(Executor &executor, End *end) {
         if (record.line > 0) line_ = record.line;
         const uint64_t spent = spent_ + spent_in_loops(executor);
         if (std::max(spent, spent_by_host_) > request_.budget || record.op == OP_budget_spent) {
-            *end = spent > spent_by_host_ ? End::Budget : End::HostBudget;
+            *end = executor.launched() ? End::Budget : End::HostBudget;
             return true;
         }
         if (record.op == OP_strayed) throw strayed();
