@@ -116,7 +116,7 @@ class Inputs:
             in the device's cache.
         scratch: For a launch of a bundle: the outputs, by index, that may keep uninitialised bytes, because the task
             has no such output.
-        key: The key of what variables without a value hold, of 128 bits. Verdicts have one that no author can compute.
+        key: 128 bits that determine the contents of uninitialised variables. No author knows the key of a verdict.
         launch: For a launch of a bundle: how many launches of the call came before it.
     """
 

@@ -23,7 +23,7 @@ FLAGS = (f"-fdump-tree-original-raw={TREES}",)
 _FUNCTION = ";; Function "
 #: A node of a tree: its number, its kind and its fields. A field `@12` refers to node 12.
 _NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n(?!@\d).*)*)", re.MULTILINE)
-#: The field behind the bytes of a string or a name. Vectors have it, too, before their elements.
+#: The length, which follows the bytes of a string or a name. In vectors it precedes the elements.
 _LENGTH = re.compile(r"(?:^|\s)lngt: (\d+)\s*$")
 _CALLS = ("call_expr", "aggr_init_expr")
 #: Kinds of nodes that contain no calls: types, declarations, constants, lists of names.
@@ -52,7 +52,7 @@ VISIBLE = frozenset(
 _OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING})
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
-#: What is behind the qualified name of a function, and its last part.
+#: The text that follows the qualified name of a function, and the last part of this name.
 _BEHIND_NAME, _NAME = re.compile(r" \(\S+, funcdef_no="), re.compile(r"(?:.*[^\w$])?([\w$]+)")
 #: What is called or launched, in a text whose tokens are separated by two blanks.
 _CALLED_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?=(?: < (?: (?:[\w$]+|::|,) )* > )? (?:\(|<<<) )")
@@ -124,10 +124,10 @@ def _node_with_call(text: str, known: frozenset[str]) -> str | None:
 
 
 def _has_its_length(kind: str, fields: str) -> bool:
-    """Return whether the length in a node is that of its string.
+    """Return whether the length field of a node matches its string.
 
-    The dump has the bytes of a string up to the first zero, a few blanks and the length. If the bytes contain lines
-    that look like nodes, the length is behind the last of these, where it is that of no string.
+    The dump contains the bytes of a string up to the first zero, a few blanks, and then the length. If the bytes
+    contain lines that look like nodes, the length follows the last of these lines, and does not match it.
     """
     length = _LENGTH.search(fields)
     if kind not in (_STRING, _IDENTIFIER):

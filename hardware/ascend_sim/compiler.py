@@ -27,8 +27,8 @@ from kernel_gym.hardware.host.preprocessed import plain
 
 OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 
-_WATCHED = ",".join(f"--wrap={name}" for name in ("memcpy", "memmove", "memset", "memcmp"))
-_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WATCHED}")
+_WRAPPED = ",".join(f"--wrap={name}" for name in symbol_table.WRAPPED)
+_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WRAPPED}")
 _DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *symbol_table.FLAGS)
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _WHOLE_OBJECTS = (

@@ -20,9 +20,10 @@ FLAGS = (f"-fdump-ipa-visibility={DUMP}",)
 _NODE = re.compile(r"^(\S+)/\d+ \((.*)\)(?: @0x\w+)?\n  Type: (\w+)( definition)?.*\n((?: +.*\n)*)", re.MULTILINE)
 _SHARED = "sharing asm name: "
 _RESERVED_NAME = re.compile(r"__|_(?!Z)[A-Z]")
-#: Names that the runtime defines, but for those that a binary without dead code does not mention.
+#: Prefixes of functions of the runtime and of the compiler. A call in dead code leaves no undefined symbol.
 _RUNTIME, _BUILT_IN = ("asc_", "__asan_", "__sanitizer_"), "__builtin_"
-_WATCHED = ("memcpy", "memmove", "memset", "memcmp")
+#: Functions of the C library that the compiler calls by itself. The linker replaces them by guarded ones.
+WRAPPED = ("memcpy", "memmove", "memset", "memcmp")
 _SHARES = "has two declarations that differ: declare it once, or as it is defined"
 _MISSING = "is declared and not defined"
 _RESERVED = "has a name that is reserved for the compiler: choose another one"
@@ -42,9 +43,9 @@ def fault(dump: str, undefined: Collection[str]) -> str | None:
         name = symbol.lstrip("*")
         if _SHARED in lines:
             return f"{name} {_SHARES}"
-        if is_defined and (name in _WATCHED or _RESERVED_NAME.match(name)):
+        if is_defined and (name in WRAPPED or _RESERVED_NAME.match(name)):
             return f"{name} {_RESERVED}"
-        is_known = name.startswith(_RUNTIME) or name in _WATCHED or name in undefined or _is_built_in(declaration)
+        is_known = name.startswith(_RUNTIME) or name in WRAPPED or name in undefined or _is_built_in(declaration)
         if not is_defined and not (is_known and kind == "function"):
             return f"{name} {_MISSING}"
     return None

@@ -349,7 +349,7 @@ class Call:
             self.computed.append(f"an attribute of launch {launch + 1}")
 
     def _note_same(self, same: list[tuple[int, int]]) -> None:
-        """Note a launch whose tensors are others of the call's in the second call: the choice could carry a number."""
+        """Note a launch that gets other tensors in the second call: the choice of tensors could encode an answer."""
         launch = len(self.runs)
         if self._probe.same[launch : launch + 1] != [same]:
             self.computed.append(f"which tensors launch {launch + 1} gets")
@@ -454,7 +454,7 @@ def _plain_values(arguments: list[Any]) -> list[str]:
 
 
 def _first_places(launch: int, addresses: list[int], seen: dict[int, tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return launch and position in which each tensor of a launch was first in the call; `seen` holds earlier ones."""
+    """Return where each tensor of a launch first occurred in the call, as launch and position. Updates `seen`."""
     return [seen.setdefault(address, (launch, place)) for place, address in enumerate(addresses)]
 
 

@@ -33,7 +33,7 @@ class ValueSet:
     inputs in half precision. A set is `saturated` if the outputs of stressed rows are the same for a product in half
     precision, and `fades` if hardly any of them depends on the arguments. `hidden` is the number of large softmaxes
     whose weights could be constant without a wrong output. Few rows have a severe one among them if it is `severe`.
-    `key` is the key of what variables without a value hold.
+    `key` determines the contents of uninitialised variables.
     """
 
     case: Case

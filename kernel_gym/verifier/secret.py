@@ -30,8 +30,8 @@ from kernel_gym.tasks.task import Task
 ENVIRONMENT = "KERNEL_GYM_SECRET"
 #: The secret of kernels that this package wrote.
 PUBLISHED = b"kernel-gym"
-#: Elements of each input by which the runs of a kernel are told apart.
-TELLING_APART = 16384
+#: Elements of each input from which the key of uninitialised variables is derived.
+KEY_ELEMENTS = 16384
 
 
 def secret_for(kernel: Kernel) -> bytes:
@@ -82,10 +82,10 @@ class Seeds:
         return int.from_bytes(hmac.digest(self.secret, message, "sha256")[:16], "big")
 
     def variables(self, values: Iterable[Array]) -> int:
-        """Return the key of what variables without a value hold in a run on these inputs."""
+        """Return the key that determines the contents of uninitialised variables in a run on these inputs."""
         digest = hashlib.sha256()
         for value in values:
-            digest.update(value.flat[:TELLING_APART].tobytes())
+            digest.update(value.flat[:KEY_ELEMENTS].tobytes())
         return self.integer("variables", digest.hexdigest())
 
     def generator(self, *purpose: object) -> np.random.Generator:

@@ -106,7 +106,7 @@ def _segments(elf: ELFFile) -> Iterator[Finding]:
 
 
 def _executable_data(elf: ELFFile) -> Iterator[Finding]:
-    """Find sections of data in a segment of code: an array there may hold instructions that nobody has looked at."""
+    """Find data sections in executable segments: an array there may hold instructions that no check has seen."""
     headers = [segment.header for segment in elf.iter_segments()]
     code = [header for header in headers if header.p_type == "PT_LOAD" and header.p_flags & 1]
     for section in elf.iter_sections():

@@ -1,4 +1,4 @@
-// Words that nobody can tell without their key, however many others are known: what variables without a value hold.
+// Pseudorandom words for uninitialised variables. Without the key, known words do not reveal others.
 #pragma once
 #include <cstdint>
 

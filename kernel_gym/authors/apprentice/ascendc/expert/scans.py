@@ -96,13 +96,13 @@ __aicore__ inline void Compute(const Part &at)
     outQueue.EnQue(out);
 }}
 
-// Leaves what comes before each block in `held`. `spare` is room for two copies of the blocks.
+// Writes the result of all blocks before each block to heldBuf. `spare` has room for two copies of the blocks.
 __aicore__ inline void MergeBlocks(const Part &at, const AscendC::LocalTensor<float> &out,
                                    const AscendC::LocalTensor<float> &spare)
 {{
     const AscendC::LocalTensor<float> carry = carryBuf.Get<float>(), results = heldBuf.Get<float>();
     const uint32_t wide = 2 * t.part, total = {last_lane} * (wide + 64);
-    // Each copy has 32 blocks beyond the first one to be merged, the nearest of which is the carry.
+    // Each copy is extended by 32 blocks at the end where merging starts. The nearest of them holds the carry.
     const uint32_t room = 512, next = room + wide;
     if (at.first) {{
         AscendC::Duplicate(carry, {neutral}, 16);
