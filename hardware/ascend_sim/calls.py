@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import re
 
-from kernel_gym.hardware.ascend_sim import gimple
-from kernel_gym.hardware.host.launch_syntax import tokens
+from kernel_gym.hardware.ascend_sim import call_arguments, gimple, symbol_table
 
 TREES = "kernel.trees"
 FLAGS = (f"-fdump-tree-original-raw={TREES}",)
@@ -52,55 +51,33 @@ VISIBLE = frozenset(
 _OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING})
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
-#: The text that follows the qualified name of a function, and the last part of this name.
-_BEHIND_NAME, _NAME = re.compile(r" \(\S+, funcdef_no="), re.compile(r"(?:.*[^\w$])?([\w$]+)")
-#: What is called or launched, in a text whose tokens are separated by two blanks.
-_CALLED_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?=(?: < (?: (?:[\w$]+|::|,) )* > )? (?:\(|<<<) )")
-#: The first parameter of a method or a closure; the beginning of names in the headers that authors may not write; and
-#: the name of a lambda that was converted to a function pointer.
-_CLOSURE = "__closure"
-_OBJECT = re.compile(rf" const (?:this|{_CLOSURE})D\.\d+[,)]")
-_OF_HEADERS, _LAMBDA = re.compile(r"(?:AscendC::)?asc_|asc::"), "_FUN"
 #: The call of a `noreturn` function, behind the call that the sanitizer inserts before it.
 _LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
 
 
-def indirect_call(trees: str, dump: str, source: str) -> tuple[str, str] | None:
+def indirect_call(trees: str, symbols: str, ssa: str) -> tuple[str, str] | None:
     """Return a function that calls something else than a named function, or may do so.
 
     Args:
         trees: The dump of the front end.
-        dump: The dump of the last GIMPLE.
-        source: The compiled text, with launches as the author wrote them.
+        symbols: The dump of the symbol table.
+        ssa: The dump of the first SSA form.
 
     Returns:
         The name of the function and the kind of node that may hide a call, empty if a call was found; None if all calls
         are of named functions.
     """
-    known = VISIBLE | _OPAQUE if _only_called(dump, source) else VISIBLE
+    if caller := symbol_table.indirect_caller(symbols):
+        return caller, ""
     for text in trees.split(_FUNCTION)[1:]:
         name, _, nodes = text.partition("\n")
-        if (kind := _node_with_call(nodes, known)) is not None:
-            return name.removesuffix(" (null)"), kind
+        name = name.removesuffix(" (null)")
+        kind = _node_with_call(nodes, VISIBLE)
+        if kind in _OPAQUE and not call_arguments.mismatched(ssa, symbol_table.symbols_of(symbols, name)):
+            kind = _node_with_call(nodes, VISIBLE | _OPAQUE)
+        if kind is not None:
+            return name, kind
     return None
-
-
-def _only_called(dump: str, source: str) -> bool:
-    """Return whether the text uses the names of functions only for calls, so that none can have been cast.
-
-    Methods, constructors and closures cannot be cast. A name with template arguments counts as called only if these are
-    names and numbers.
-    """
-    text = "  ".join(["", *(word.text for word in tokens(source)), ""])
-    values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALLED_IN_TEXT.sub("", text)))
-    if _CLOSURE in values:
-        return False
-    for function in dump.split(gimple.FUNCTION)[1:]:
-        name = _NAME.fullmatch(_without_arguments(_BEHIND_NAME.split(function, maxsplit=1)[0]))
-        is_method = _OBJECT.search(function.partition("\n{\n")[0]) is not None
-        if not (is_method or _OF_HEADERS.match(function)) and (name is None or name[1] in values | {_LAMBDA}):
-            return False
-    return True
 
 
 def _node_with_call(text: str, known: frozenset[str]) -> str | None:
@@ -175,13 +152,3 @@ def noreturn_call(dump: str) -> str | None:
         if not defined.isdisjoint(_LAST_CALL.findall(body)):
             return name
     return None
-
-
-def _without_arguments(name: str) -> str:
-    """Return the name of a function or class without the arguments of a template at its end."""
-    depth = 0
-    for place in range(len(name) - 1, -1, -1) if name.endswith(">") else ():
-        depth += (name[place] == ">") - (name[place] == "<")
-        if depth == 0:
-            return name[:place]
-    return name

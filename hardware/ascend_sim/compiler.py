@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import accesses, calls, frames, gimple, operations, symbol_table
+from kernel_gym.hardware.ascend_sim import accesses, call_arguments, calls, frames, gimple, operations, symbol_table
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -29,14 +29,14 @@ OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 
 _WRAPPED = ",".join(f"--wrap={name}" for name in symbol_table.WRAPPED)
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WRAPPED}")
-_DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *symbol_table.FLAGS)
+_DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *call_arguments.FLAGS, *symbol_table.FLAGS)
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _WHOLE_OBJECTS = (
     "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
 )
 _BY_NAME = "calls a function through a pointer, a cast or a virtual table: call functions by their names"
 _OPAQUE = (
-    "that may hide a call through a cast: use && and || on comparisons, or do not use the name of a function as a value"
+    "that may hide a call through a cast: use && and || on comparisons, and pass objects to functions by reference"
 )
 _NORETURN = "calls a noreturn function that the kernel defines: define none that a header declares noreturn"
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
@@ -101,7 +101,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf, (folder / symbol_table.DUMP).read_text(errors="replace"))
         errors = errors or _beyond_arrays(runtime, folder)
-        return cores.unmarked, errors or _count(runtime, folder, text, cores.unmarked, elf)
+        return cores.unmarked, errors or _count(runtime, folder, text, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -140,11 +140,8 @@ def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
     return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
 
 
-def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
-    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible.
-
-    `written` is the text before its launches became calls.
-    """
+def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
+    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
     operations.count(folder / OBJECT, text, runtime.types, elf)
     dump = (folder / gimple.DUMP).read_text(errors="replace")
     (folder / gimple.DUMP).unlink()
@@ -152,7 +149,8 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: 
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
     if caller := calls.noreturn_call(dump):
         return (Diagnostic(f"{caller} {_NORETURN}"),)
-    if found := calls.indirect_call((folder / calls.TREES).read_text("latin-1"), dump, written):
+    dumps = ((folder / name).read_text("latin-1") for name in (calls.TREES, symbol_table.DUMP, call_arguments.DUMP))
+    if found := calls.indirect_call(*dumps):
         caller, kind = found
         return (Diagnostic(f"{caller} has an expression ({kind}) {_OPAQUE}" if kind else f"{caller} {_BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):

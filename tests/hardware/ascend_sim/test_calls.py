@@ -141,8 +141,60 @@ __aicore__ bool Compared(uint64_t n) {
     auto [a, b] = Both(n);
     return flags.last == 1 && a < b && ((a < n) & (b < n)) | (a == 3);
 }
-__aicore__ void Go(uint64_t n) { (void)Compared(n); }
+struct Position { uint64_t row, column; };
+__aicore__ Position operator+(Position a, Position b) { return {a.row + b.row, a.column + b.column}; }
+__aicore__ float Clipped(float x, float most) { return x < most ? x : most; }
+template <float (*F)(float, float)> __aicore__ bool Applied(uint64_t n, float x) {
+    Position here{n, n}, there = here + here;
+    return ((F(x, 1.0f) < 0.5f) & (there.row < n)) | (Value(Word{n}) == _zeros[n % 4]);
+}
+__aicore__ uint64_t Sum(const Position *p) { return p->row + p->column; }
+struct Range : Position {
+    __aicore__ bool Has(uint64_t n) const { return (Sum(this) < n) & (n < 9); }
+};
+__aicore__ void Go(uint64_t n) { (void)(Range{{n, n}}.Has(n) || Compared(n) || Applied<Clipped>(n, 0.5f)); }
 """
+#: Functions, the type as which they are called, and arguments that are not theirs.
+HIDDEN = {
+    "a result that is not there": ("void Odd(uint64_t) {}", "uint64_t", "n"),
+    "a real number as the result": ("double Odd(uint64_t a) { return a; }", "uint64_t", "n"),
+    "an object as the result": ("Wide Odd(uint64_t a) { return {{a}}; }", "uint64_t", "n"),
+    "fewer arguments": ("uint64_t Odd(uint64_t a, uint64_t b) { return b; }", "uint64_t", "n"),
+    "no arguments": ("uint64_t Odd(uint64_t a) { return a; }", "", ""),
+    "an integer for a real number": ("uint64_t Odd(double a) { return a > 1; }", "uint64_t", "n"),
+    "a real number for an integer": ("uint64_t Odd(uint64_t a) { return a; }", "double", "1.0"),
+    "a smaller real number": ("uint64_t Odd(double a) { return a > 1; }", "float", "f"),
+    "a real number of the author": ("using R = double; uint64_t Odd(R a) { return a > 1; }", "uint64_t", "n"),
+    "a type with the name of another": (
+        "namespace own { using uint64_t = double; unsigned long Odd(uint64_t a) { return a > 1; } } using own::Odd;",
+        "uint64_t",
+        "n",
+    ),
+    "a part of an object": ("uint64_t Odd(Wide v) { return v.words[0]; }", "Word", "part.word"),
+    "an object that is copied": ("uint64_t Odd(Wide v) { return v.words[0]; }", "Word", "*words"),
+    "an object of a base": (
+        "struct Base { Wide v; ~Base() {} }; uint64_t Odd(uint64_t a, Base b) { return b.v.words[0]; }",
+        "uint64_t",
+        "n",
+    ),
+    "a static method": (
+        "struct Own { static uint64_t Get(Wide v) { return v.words[0]; } }; inline constexpr auto &Odd = Own::Get;",
+        "uint64_t",
+        "n",
+    ),
+    "a lambda": ("inline const auto Odd = +[](Wide v) { return v.words[0]; };", "uint64_t", "n"),
+    "an operator": ("uint64_t operator+(Wide v, Word w) { return v.words[0]; }", "uint64_t", "n"),
+    "a template": (
+        "template <class T> uint64_t First(T v) { return v.words[0]; } inline constexpr auto &Odd = First<Wide>;",
+        "uint64_t",
+        "n",
+    ),
+    "memset": (
+        'extern "C" void *memset(void *, int, unsigned long); inline constexpr auto &Odd = memset;',
+        "uint64_t",
+        "n",
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -378,6 +430,41 @@ def test_comparisons_may_hide_a_call_of_a_function_that_was_cast(device: AscendS
         __aicore__ void Go(uint64_t n) {{ bool none = (q(1) > 2) & (n > 0); (void)none; }}"""
     compiled = device.build(Kernel(source("core", "Go(1);", TYPES + hiding)))
     assert "may hide a call" in compiled.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "arguments", "operator"),
+    [*((*call, "&") for call in HIDDEN.values()), *((*HIDDEN["fewer arguments"], operator) for operator in "|^")],
+    ids=[*HIDDEN, "|", "^"],
+)
+def test_a_hidden_call_has_the_arguments_of_its_function(
+    device: AscendSim, function: str, types: str, arguments: str, operator: str
+):
+    name = "static_cast<uint64_t (*)(Wide, Word)>(&operator+)" if "operator" in function else "Odd"
+    hiding = f"""
+        {function}
+        using Of = uint64_t (*)({types});
+        inline const Of q = reinterpret_cast<Of>(reinterpret_cast<uint64_t>({name}));
+        struct Part {{ Word word; }};
+        __aicore__ void Go(uint64_t n, float f = 2.0f) {{
+            Part part{{{{n}}}};
+            Word *words = &part.word;
+            bool none = (n > 0) {operator} (q({arguments}) > 2);
+            (void)none, (void)words, (void)f;
+        }}"""
+    compiled = device.build(Kernel(source("core", "Go(1);", TYPES + hiding)))
+    message = compiled.diagnostics[0].message
+    assert "may hide a call" in message or "through a pointer, a cast or a virtual table" in message
+
+
+def test_a_hidden_call_of_a_variable_is_seen(device: AscendSim):
+    hiding = """
+        __aicore__ bool Go(uint64_t n) {
+            volatile uint64_t place = reinterpret_cast<uint64_t>(&Value);
+            return (reinterpret_cast<Pointer<uint64_t, Word>>(place)(Word{n}) > 2) & (n > 0);
+        }"""
+    compiled = device.build(Kernel(source("core", "(void)Go(1);", TYPES + hiding)))
+    assert "through a pointer, a cast or a virtual table" in compiled.diagnostics[0].message
 
 
 def test_labels_have_no_addresses(device: AscendSim):
