@@ -20,6 +20,8 @@ from kernel_gym.tasks.messages import BrokenMessage
 SECONDS = 300.0
 #: Bytes of the tensors of one launch or result: so many times those of the task, and at least so many.
 MOST_TIMES, LEAST_BYTES = 32, 256 << 20
+#: Most characters of a launch's values, and how deep lists may be nested in them.
+MOST_CHARACTERS, DEEPEST = 1 << 16, 3
 
 
 @dataclass(eq=False)
@@ -85,6 +87,8 @@ class ModelProcess(PythonProcess):
             reply = json.loads(text)
             if not isinstance(reply, dict):
                 raise BrokenMessage("no object")
+            if reply.get("kind") == "launch" and len(text) > MOST_CHARACTERS:
+                raise BrokenMessage(f"values of a launch with more than {MOST_CHARACTERS:,} characters")
         except (OSError, EOFError, BrokenMessage, ValueError, RecursionError) as error:
             status, words = self._wait(0.0 if isinstance(error, BrokenMessage) else 5.0)
             why = f"the model ended its process (status {status})"
@@ -104,8 +108,16 @@ def _launched(reply: dict[str, Any], tensors: list[torch.Tensor], launch: Launch
         raise _not_its_own()
     if _list_of([value for kind, value in entries if kind == "tensor"], int) != list(range(len(tensors))):
         raise _not_its_own()
+    if not _is_plain([value for _, value in entries], DEEPEST + 1):
+        raise ModelFailure(BUNDLE_TEXTS["model_src"], "a launch takes tensors, numbers, strings and lists of them")
     arguments = [tensors[value] if kind == "tensor" else value for kind, value in entries]
     return launch(str(reply.get("name", "")), arguments, addresses, _list_of(reply.get("made"), int))
+
+
+def _is_plain(value: object, depth: int) -> bool:
+    if isinstance(value, list):
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in value)
+    return not isinstance(value, dict)
 
 
 def _list_of(value: object, kind: type) -> list[Any]:

@@ -139,6 +139,21 @@ def test_a_launch_that_is_no_launch_is_the_model_s_fault(reply):
         model_process._launched(reply | {"name": "aclnnA"}, [X], lambda *_: {})
 
 
+@pytest.mark.parametrize("value", [{"a": 1}, [{}], [[[[1]]]]], ids=["object", "objects", "deep"])
+def test_a_launch_takes_plain_values(value):
+    with pytest.raises(ModelFailure, match="numbers, strings and lists of them"):
+        model_process._launched({"arguments": [["value", value]], "addresses": []}, [], lambda *_: {})
+
+
+@pytest.mark.parametrize("value", [None, 1, 0.5, "text", [1, 2], [[[True]]]])
+def test_plain_values_reach_the_launch(value):
+    given = []
+    model_process._launched(
+        {"arguments": [["value", value]], "addresses": [], "made": []}, [], lambda *launch: given.append(launch)
+    )
+    assert given[0][1] == [value]
+
+
 def a_call(sample, **changes):
     built = call.BuiltBundle(read(sample("relu")), None, None, 0, None, TimeLeft(60.0, "all calls"))
     return call.Call(built, sample("relu"), Inputs(Signature((), ()), **changes), None, (), 100, None)
@@ -536,6 +551,7 @@ def test_strict_verdicts_are_about_the_kernel_s_work(sample, changes, kind, word
         ((before_host('#include <unistd.h>\nstatic int a = (unlinkat(-100, "request", 0), symlinkat("/tmp/none", -100, "response"), 0);'),), Feasible, "Correct"),  # refused
         ((before_host('static std::string a = optiling::tiling_definitions()["ReluCustom"] = "static int shared;";'),), Uncompilable, "fields of arithmetic types"),
         ((answer({"kind": "launch", "arguments": 5}),), Incorrect, "not its own"),
+        ((answer({"kind": "launch", "arguments": [["value", "x" * (1 << 16)]]}),), Incorrect, "more than 65,536 characters"),
         ((answer({"kind": "error", "part": "Correct. 1 us", "message": "x", "line": 123456789}),), Incorrect, "MODEL model: x"),
         ((model("while True: custom_ops_lib.relu_custom(x)"),), Incorrect, "more than 3 launches"),
         ((model("return torch.zeros(1 << 20)"),), Incorrect, "the model sent what no launch and no result has: more tensors"),
