@@ -99,6 +99,16 @@ def test_a_good_kernel_computes_and_is_timed(device: AscendSim) -> None:
     assert result.profile is not None
 
 
+def test_a_kernel_that_is_stopped_has_the_time_until_then(device: AscendSim) -> None:
+    repeated = "for (int i = 0; i < {}; ++i) Add(c, a, b, n);"
+    ended, stopped = run(device, repeated.format(1000)), run(device, repeated.format(10_000_000))
+    assert stopped.status == "timeout"
+    assert ended.latency_us is not None
+    assert stopped.latency_us is not None
+    assert stopped.latency_us > 10 * ended.latency_us
+    assert run(device, repeated.format(10_000_000)).latency_us == stopped.latency_us
+
+
 def test_without_values_it_is_timed_alike(device: AscendSim) -> None:
     computed, timed = run(device), run(device, values=False)
     assert timed.outputs == ()

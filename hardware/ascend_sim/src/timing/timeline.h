@@ -28,6 +28,10 @@ public:
     Timeline(const Chip &chip, L2 &l2, std::function<void()> at_work = [] {});
     void take(const Instr &instr) override;
     void take_loop(const ScalarLoop &loop) override;
+    // Ends the launch that is open: a kernel was stopped, and what it did until then has its time.
+    void stop() {
+        if (open_) end_launch();
+    }
     double latency_us() const { return chip_.microseconds(now_); }
     std::string report_json() const;
     // Writes a Chrome trace of the pipes from now on; `file` stays open and belongs to the caller until finish_trace.
