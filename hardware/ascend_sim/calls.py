@@ -4,7 +4,7 @@ A function that takes or returns a large object gets the object's address in a r
 address. If a cast function is called, the register may hold any number. The compiler turns the call of a constant
 function pointer into a direct call, whatever casts it went through, so neither the instructions nor GIMPLE show it. The
 trees of the front end do: the operand of a call is the address of a function of the same type, or something else, such
-as a cast, a variable or a conditional expression.
+as a cast, a variable or a conditional expression. Expressions whose operands are not in the dump are refused.
 
 A call of a function that a header declares `noreturn` is refused, too. It has no code behind it, so that the caller
 runs into the next function if it returns.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from kernel_gym.hardware.ascend_sim import call_arguments, gimple, symbol_table
+from kernel_gym.hardware.ascend_sim import gimple
 
 TREES = "kernel.trees"
 FLAGS = (f"-fdump-tree-original-raw={TREES}",)
@@ -30,8 +30,8 @@ _LEAF = re.compile(
     r"\w+_(?:type|decl|cst|node)|tree_list|tree_vec|binfo|template_type_parm|template_parm_index"
     r"|(?:empty_class|predict|goto|label)_expr"
 )
-_VIRTUAL_CALL, _STRING, _IDENTIFIER = "obj_type_ref", "string_cst", "identifier_node"
-#: Kinds of nodes whose operands are all in the dump.
+_VIRTUAL_CALL, STRING, _IDENTIFIER = "obj_type_ref", "string_cst", "identifier_node"
+#: Kinds of nodes whose operands are all in the dump. Those of `&` and `|` of comparisons are not.
 VISIBLE = frozenset(
     f"{name}_expr"
     for name in [
@@ -46,41 +46,30 @@ VISIBLE = frozenset(
         *("cleanup_point", "try_catch", "try_finally"),
     ]
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
-#: Kinds of nodes whose operands may be missing in the dump: `&`, `|` and `^` of comparisons, copies of objects, ranges
-#: of indices, assembly, which the screen refuses, and strings whose bytes may look like nodes.
-_OPAQUE = frozenset({"truth_and_expr", "truth_or_expr", "truth_xor_expr", "mem_ref", "range_expr", "asm_expr", _STRING})
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
 #: The call of a `noreturn` function, behind the call that the sanitizer inserts before it.
 _LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
 
 
-def indirect_call(trees: str, symbols: str, ssa: str) -> tuple[str, str] | None:
+def indirect_call(trees: str) -> tuple[str, str] | None:
     """Return a function that calls something else than a named function, or may do so.
 
     Args:
         trees: The dump of the front end.
-        symbols: The dump of the symbol table.
-        ssa: The dump of the first SSA form.
 
     Returns:
         The name of the function and the kind of node that may hide a call, empty if a call was found; None if all calls
         are of named functions.
     """
-    if caller := symbol_table.indirect_caller(symbols):
-        return caller, ""
     for text in trees.split(_FUNCTION)[1:]:
         name, _, nodes = text.partition("\n")
-        name = name.removesuffix(" (null)")
-        kind = _node_with_call(nodes, VISIBLE)
-        if kind in _OPAQUE and not call_arguments.mismatched(ssa, symbol_table.symbols_of(symbols, name)):
-            kind = _node_with_call(nodes, VISIBLE | _OPAQUE)
-        if kind is not None:
-            return name, kind
+        if (kind := _node_with_call(nodes)) is not None:
+            return name.removesuffix(" (null)"), kind
     return None
 
 
-def _node_with_call(text: str, known: frozenset[str]) -> str | None:
+def _node_with_call(text: str) -> str | None:
     """Return None if all calls in a function are of named functions.
 
     Otherwise return the kind of the first unknown node, or nothing if a call was found.
@@ -91,10 +80,10 @@ def _node_with_call(text: str, known: frozenset[str]) -> str | None:
         if node[2] == _VIRTUAL_CALL:
             return ""
         is_next, end = node.start() == end + 1, node.end()
-        if int(node[1]) != number or not (node[2] in known or _LEAF.fullmatch(node[2])):
+        if int(node[1]) != number or not (node[2] in VISIBLE or _LEAF.fullmatch(node[2])):
             return node[2]
-        if _STRING not in known and not (is_next and _has_its_length(node[2], node[3])):
-            return _STRING
+        if not (is_next and _has_its_length(node[2], node[3])):
+            return STRING
         nodes[number] = node[2], node[3]
     by_name = (_is_by_name(fields, nodes) for kind, fields in nodes.values() if kind in _CALLS)
     return None if all(by_name) else ""
@@ -107,13 +96,13 @@ def _has_its_length(kind: str, fields: str) -> bool:
     contain lines that look like nodes, the length follows the last of these lines, and does not match it.
     """
     length = _LENGTH.search(fields)
-    if kind not in (_STRING, _IDENTIFIER):
+    if kind not in (STRING, _IDENTIFIER):
         return length is None or length[1] == "0"
     if length is None:
         return "strg: " not in fields  # the name of an operator
-    size = int(length[1]) - (kind == _STRING)
-    string = fields[: length.start()].partition("strg: ")[2]
-    return len(string) >= size and not string[size:].strip()
+    string, size = fields[: length.start()].partition("strg: ")[2], int(length[1])
+    sizes = (size - 1, size) if kind == STRING else (size,)  # with the zero at its end, or a table of bytes without it
+    return any(len(string) >= size and not string[size:].strip() for size in sizes)
 
 
 def _is_by_name(fields: str, nodes: dict[int, tuple[str, str]]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import accesses, call_arguments, calls, frames, gimple, operations, symbol_table
+from kernel_gym.hardware.ascend_sim import accesses, calls, frames, gimple, operations, symbol_table
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -29,15 +29,18 @@ OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
 
 _WRAPPED = ",".join(f"--wrap={name}" for name in symbol_table.WRAPPED)
 _LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WRAPPED}")
-_DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *call_arguments.FLAGS, *symbol_table.FLAGS)
+_DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *symbol_table.FLAGS)
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 _WHOLE_OBJECTS = (
     "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
 )
 _BY_NAME = "calls a function through a pointer, a cast or a virtual table: call functions by their names"
-_OPAQUE = (
-    "that may hide a call through a cast: use && and || on comparisons, and pass objects to functions by reference"
-)
+#: Expressions whose parts the compiler does not show, so that they may hide a call of a function that was cast.
+_HIDDEN = dict.fromkeys(
+    ("truth_and_expr", "truth_or_expr", "truth_xor_expr"),
+    "joins comparisons by & or |, and a call in them cannot be checked: use && and ||, or put them into variables",
+) | {calls.STRING: "has a table of bytes with zeros, which cannot be checked: use wider numbers"}
+_OTHER_HIDDEN = "has an expression ({}) in which a call cannot be checked: write it in smaller steps"
 _NORETURN = "calls a noreturn function that the kernel defines: define none that a header declares noreturn"
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
@@ -149,10 +152,9 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tu
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
     if caller := calls.noreturn_call(dump):
         return (Diagnostic(f"{caller} {_NORETURN}"),)
-    dumps = ((folder / name).read_text("latin-1") for name in (calls.TREES, symbol_table.DUMP, call_arguments.DUMP))
-    if found := calls.indirect_call(*dumps):
+    if found := calls.indirect_call((folder / calls.TREES).read_text("latin-1")):
         caller, kind = found
-        return (Diagnostic(f"{caller} has an expression ({kind}) {_OPAQUE}" if kind else f"{caller} {_BY_NAME}"),)
+        return (Diagnostic(f"{caller} {_HIDDEN.get(kind, _OTHER_HIDDEN.format(kind)) if kind else _BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):
         return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
     return ()

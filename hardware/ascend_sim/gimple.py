@@ -19,12 +19,7 @@ _LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""")
 def bodies(dump: str) -> Iterator[tuple[str, str]]:
     """Yield the name of each function and its basic blocks, without the text of literals."""
     for text in dump.split(FUNCTION)[1:]:
-        yield name(text), without_literals(text.partition(_BLOCK)[2])
-
-
-def without_literals(text: str) -> str:
-    """Return a text with empty strings and characters."""
-    return _LITERAL.sub('""', text)
+        yield name(text), _LITERAL.sub('""', text.partition(_BLOCK)[2])
 
 
 def name(function: str) -> str:

@@ -18,7 +18,7 @@ FLAGS = (f"-fdump-ipa-visibility={DUMP}",)
 
 #: A symbol, its declaration, its kind, whether it is defined, and lines about it.
 _NODE = re.compile(r"^(\S+)/\d+ \((.*)\)(?: @0x\w+)?\n  Type: (\w+)( definition)?.*\n((?: +.*\n)*)", re.MULTILINE)
-_SHARED, _INDIRECT = "sharing asm name: ", "ndirect call"
+_SHARED = "sharing asm name: "
 _RESERVED_NAME = re.compile(r"__|_(?!Z)[A-Z]")
 #: Prefixes of functions of the runtime and of the compiler. A call in dead code leaves no undefined symbol.
 _RUNTIME, _BUILT_IN = ("asc_", "__asan_", "__sanitizer_"), "__builtin_"
@@ -49,16 +49,6 @@ def fault(dump: str, undefined: Collection[str]) -> str | None:
         if not is_defined and not (is_known and kind == "function"):
             return f"{name} {_MISSING}"
     return None
-
-
-def indirect_caller(dump: str) -> str | None:
-    """Return a function that calls something else than a function of the symbol table."""
-    return next((declaration for _, declaration, _, _, lines in _NODE.findall(dump) if _INDIRECT in lines), None)
-
-
-def symbols_of(dump: str, declaration: str) -> set[str] | None:
-    """Return the symbols of functions that are declared so; None if there are none."""
-    return {symbol.lstrip("*") for symbol, declared, *_ in _NODE.findall(dump) if declared == declaration} or None
 
 
 def _is_built_in(declaration: str) -> bool:
