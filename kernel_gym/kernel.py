@@ -55,8 +55,8 @@ class Kernel:
     @cached_property
     def digest(self) -> str:
         """Content address: kernels with the same text, form and language have the same digest."""
-        form = "bundle\0" if self.form == "bundle" else ""
-        return hashlib.sha256(f"{self.language}\0{form}{self.source}".encode()).hexdigest()
+        kind = self.language if self.form == "file" else f"{self.language} {self.form}"
+        return hashlib.sha256(f"{kind}\0{self.source}".encode()).hexdigest()
 
 
 def form_of(source: str) -> Form:

@@ -12,15 +12,16 @@ other element. Where rows do not depend on each other, a few more rows are sever
 which make an exponential overflow behind a matrix product, too. The kind `ordinary` is `mixed` without stress. In both
 every row has a scale and an offset of its own, so that a sample of the rows does not stand for the others. In
 `ordinary` a few elements at random places outweigh those around them, so that a part of a row does not stand for the
-rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of a pool, because drawing
-every value would take longer than running a kernel on them.
+rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of two pools, because
+drawing every value would take longer than running a kernel on them. The pieces of the pools have different lengths, so
+that no part of an argument is like another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import prod
+from math import prod, sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -66,8 +67,8 @@ EDGE = 2.0**-12
 FAINT = 2.0**-8
 #: Distance, in elements, of the second of two spikes that are nearly equal, and their difference, at most.
 NEIGHBOUR, NEARLY = 32, 3.0
-#: Values of a pool, and of each piece of it that goes into a large argument.
-POOL, PIECE = 1 << 18, 1 << 14
+#: Values of a pool, and of each piece of the two pools that goes into a large argument.
+POOL, PIECE, OTHER_PIECE = 1 << 18, 1 << 14, 12_289
 #: Most indices that count as few: how much work there is at the timing sizes may depend on each of them.
 FEW_INDICES = 16
 #: Least number of rows that the leading dimensions of an argument are read as, and of values in a row that is stressed.
@@ -260,17 +261,48 @@ def _with_severe(rows: Rows, shape: tuple[int, ...], dimensions: int, rng: np.ra
 
 
 def _pooled(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) -> Array:
-    """Draw one input; a large argument is put together from pieces of a pool at random places."""
+    """Draw one input; a large argument is put together from pieces of two pools at random places."""
     dtype = numpy_dtype(spec.dtype)
     if spec.numel <= POOL or not _is_float_argument(spec):
         return np.array(_tensor(spec, kind, rung, rng), dtype=dtype).reshape(spec.shape)
     pool = np.asarray(_tensor(replace(spec, shape=(POOL,)), kind, rung, rng), dtype=dtype)
     values = np.empty(spec.numel, dtype)
-    starts = range(0, spec.numel, PIECE)
-    for start, offset in zip(starts, rng.integers(0, POOL - PIECE, len(starts)), strict=True):
-        piece = values[start : start + PIECE]
-        piece[:] = pool[offset : offset + piece.size]
+    for target, piece in _pieces(values, pool, PIECE, rng):
+        target[:] = piece
+    change, changes = _changes(spec, rung, rng)
+    for target, piece in _pieces(values, changes.astype(dtype), OTHER_PIECE, rng):
+        change(target, piece, out=target)
     return values.reshape(spec.shape)
+
+
+def _pieces(values: Array, pool: Array, length: int, rng: np.random.Generator) -> Iterator[tuple[Array, Array]]:
+    """Yield the pieces of an array, each with a piece of a pool at a random place."""
+    starts = range(0, values.size, length)
+    for start, offset in zip(starts, rng.integers(0, pool.size - length, len(starts)), strict=True):
+        target = values[start : start + length]
+        yield target, pool[offset : offset + target.size]
+
+
+def _changes(spec: InputSpec, rung: int, rng: np.random.Generator) -> tuple[Callable[..., object], Doubles]:
+    """Return how the second pool changes values within their domain, and this pool.
+
+    The changes are about as large as the differences of the values, so that a sum or maximum of a piece tells nothing
+    of another piece.
+    """
+    changes = rng.uniform(-1.0, 1.0, POOL)
+    if spec.domain.kind == "unit":
+        return _add_in_unit, changes / 2 + 0.5
+    if spec.domain.factors:
+        return np.multiply, np.exp2(changes * _exponents(spec.domain.factors) / 2)
+    if spec.domain.kind == "positive":
+        return np.multiply, 1.5 + changes / 2
+    return np.add, changes * (0.5 if rung else 1.0)
+
+
+def _add_in_unit(values: Array, changes: Array, out: Array) -> None:
+    """Add in the unit interval, whose ends are one."""
+    np.add(values, changes, out=out)
+    np.subtract(out, out >= 1.0, out=out)
 
 
 def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) -> Array:
@@ -382,8 +414,7 @@ def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
     The exponents have mean zero. Their sum over all factors has a standard deviation of about two, so that the products
     stay of order one, too, and every one of them is compared.
     """
-    factors = spec.domain.factors
-    span = min(1.0, 4.0 / factors**0.5)
+    span = _exponents(spec.domain.factors)
     exponents = rng.uniform(-span, span, spec.shape)
     signs = rng.choice((-1.0, 1.0), spec.shape)
     if kind == "integers":  # powers of two, whose products are exact
@@ -399,6 +430,11 @@ def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
         flat[rng.integers(0, flat.size, flat.size // 8)] = 1.0
         flat[rng.integers(0, flat.size, 2)] = 0.0
     return values
+
+
+def _exponents(factors: int) -> float:
+    """Return the largest exponent of each of so many factors."""
+    return min(1.0, 4.0 / sqrt(factors))
 
 
 def _fit(values: Doubles, spec: InputSpec, tame: bool) -> Doubles:

@@ -130,7 +130,9 @@ def test_many_strings_cost_no_more_than_their_budget():
 def test_a_kernel_s_form_is_told_by_its_text(sample):
     assert Kernel(sample("relu")).form == "bundle"
     assert Kernel("int kernel_src;\n").form == Kernel("").form == "file"
-    assert Kernel(sample("relu"), form="file").digest != Kernel(sample("relu")).digest
+    bundle = Kernel(sample("relu"))
+    files = [Kernel(before + sample("relu"), form="file") for before in ("", "bundle\0", " bundle\0")]
+    assert bundle.digest not in {file.digest for file in files}
 
 
 def test_the_digest_of_a_kernel_in_one_file_is_as_before():

@@ -73,6 +73,18 @@ def test_no_piece_of_a_row_is_found_in_another(stressed):
     assert seen.size > 0.5 * chosen.size  # pieces of a pool of 262,144 values would have a tenth
 
 
+@pytest.mark.parametrize("stressed", [True, False])
+@pytest.mark.parametrize(
+    "domain", [Domain(), Domain("positive"), Domain("unit"), Domain(factors=2048)], ids=lambda each: each.kind
+)
+def test_no_piece_is_like_another_one(stressed, domain):
+    """Scale, offset and power of a row keep the order of its values, and this order does not come twice."""
+    (values,), rows = mixed(InputSpec((1024, 2048), domain=domain))
+    windows = np.lib.stride_tricks.sliding_window_view(values[rows.stressed == stressed], 14, axis=1)
+    orders = np.argsort(windows[:, ::7].reshape(-1, 14), axis=1) @ 14 ** np.arange(14)
+    assert np.unique(orders).size > 0.95 * orders.size
+
+
 def test_domains_are_kept_and_weights_are_ordinary():
     specs = (
         InputSpec(LARGE, "int64", domain=Domain("index", limit=7)),

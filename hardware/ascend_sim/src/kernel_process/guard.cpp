@@ -140,8 +140,9 @@ static inline void charge(size_t bytes, size_t free = FREE_BYTES) {
 // Fills a variable without a value. A kernel must not know its bytes: it could take them for zeros that cost nothing, and
 // count with how many were filled. Nor may they depend on what other cores filled, which would tell it that.
 static void *leave_anything(void *to, size_t bytes) {
+    uint64_t state = left->next();
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
-        const uint64_t word = left->next();
+        const uint64_t word = next_word(state);
         std::memcpy(static_cast<char *>(to) + at, &word, std::min(sizeof word, bytes - at));
     }
     return to;

@@ -28,6 +28,15 @@ constexpr uint64_t keyed_hash(const NoiseKey &key, uint64_t word) {
 }
 static_assert(keyed_hash({0x0706050403020100, 0x0f0e0d0c0b0a0908}, 0x0706050403020100) == 0x93f5f5799a932462);
 
+// SplitMix64: the words of one large variable, which follow from its first keyed word. They tell nothing of other keyed
+// words.
+constexpr uint64_t next_word(uint64_t &state) {
+    uint64_t word = state += 0x9e3779b97f4a7c15;
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
+    word = (word ^ word >> 27) * 0x94d049bb133111eb;
+    return word ^ word >> 31;
+}
+
 // The words of one core or of the host function. Each has a key and a count of its own: what one fills tells nothing of
 // what others have filled, and changes nothing that they find.
 class KeyedWords {

@@ -404,13 +404,12 @@ std::string Session::run(int descriptor) {
         if (end == End::HostBudget)
             throw DeviceFault{"TIMEOUT", "the host function ran past the limit of instructions: does a loop never end?",
                               0, -1};
-        if (end == End::Budget) {
-            timeline.stop();
+        if (end == End::Budget)
             throw DeviceFault{"BUDGET", "the kernel ran past the limit of instructions: does a loop never end?", 0, -1};
-        }
         reply.set("status", executor.code() == 0 ? "ok" : "refused").set("code", executor.code()).raw("fault", "null");
     } catch (const DeviceFault &fault) {
         const bool late = fault.rule == "TIMEOUT" || fault.rule == "BUDGET";
+        if (fault.rule == "BUDGET" || fault.rule == "WORK_LIMIT") timeline.stop();
         reply.set("status", late ? "timeout" : "fault").set("code", 0).raw("fault", fault_json(fault));
     }
     ring_.stop = 1;
