@@ -43,7 +43,7 @@ VISIBLE = frozenset(
         *("nop", "convert", "float", "fix_trunc", "non_lvalue", "view_convert"),
         *("addr", "pointer_plus", "pointer_diff", "call", "aggr_init", "target", "save"),
         *("init", "modify", "decl", "bind", "loop", "exit", "switch", "case_label", "return"),
-        *("cleanup_point", "try_catch", "try_finally"),
+        *("cleanup_point", "try_finally"),
     ]
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
 

@@ -39,7 +39,11 @@ _BY_NAME = "calls a function through a pointer, a cast or a virtual table: call 
 _HIDDEN = dict.fromkeys(
     ("truth_and_expr", "truth_or_expr", "truth_xor_expr"),
     "joins comparisons by & or |, and a call in them cannot be checked: use && and ||, or put them into variables",
-) | {calls.STRING: "has a table of bytes with zeros, which cannot be checked: use wider numbers"}
+) | {
+    calls.STRING: "has a table of bytes or a string with zeros, which cannot be checked: use wider numbers",
+    "try_catch_expr": "constructs a member that has a destructor, and calls behind it cannot be checked: leave out the "
+    "destructor",
+}
 _OTHER_HIDDEN = "has an expression ({}) in which a call cannot be checked: write it in smaller steps"
 _NORETURN = "calls a noreturn function that the kernel defines: define none that a header declares noreturn"
 _SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
@@ -152,7 +156,7 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tu
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
     if caller := calls.noreturn_call(dump):
         return (Diagnostic(f"{caller} {_NORETURN}"),)
-    if found := calls.indirect_call((folder / calls.TREES).read_text("latin-1")):
+    if found := calls.indirect_call((folder / calls.TREES).read_bytes().decode("latin-1")):
         caller, kind = found
         return (Diagnostic(f"{caller} {_HIDDEN.get(kind, _OTHER_HIDDEN.format(kind)) if kind else _BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):

@@ -125,6 +125,7 @@ __aicore__ void Go(uint64_t n) {
     other = twice(wide);
     other = Apply<Quiet>(wide), *pointer = Apply<Keep>(other), around.inner = Apply<Keep>(other);
     Nothing(object.Get(other) + object.Get(*pointer));
+    AscendC::printf("a line\\r\\nand another line\\r\\nand a third\\r\\n");
     AscendC::printf("a number\\n\\tand \\"another\\" @ home: @2\\n");
     (void)Pick(n);
 }"""
@@ -371,6 +372,16 @@ def test_comparisons_may_hide_a_call_of_a_function_that_was_cast(device: AscendS
         __aicore__ bool Go(uint64_t n) {{ return {joined}; }}"""
     compiled = device.build(Kernel(source("core", "(void)Go(1);", TYPES + hiding)))
     assert "Go(uint64_t) joins comparisons" in compiled.diagnostics[0].message
+
+
+def test_a_constructor_behind_a_member_with_a_destructor_may_hide_a_call(device: AscendSim):
+    hiding = """
+        inline const auto f = reinterpret_cast<uint64_t (*)()>(reinterpret_cast<uint64_t>(&Value));
+        struct Member { uint64_t n; Member(uint64_t m) : n(m) {} ~Member() {} };
+        struct Object { Member member; Object(uint64_t n) : member(n) { f(); } };
+        __aicore__ void Go(uint64_t n) { Object object(n); }"""
+    compiled = device.build(Kernel(source("core", "Go(1);", TYPES + hiding)))
+    assert "constructs a member that has a destructor" in compiled.diagnostics[0].message
 
 
 def test_bytes_behind_a_zero_are_not_shown(device: AscendSim):
