@@ -28,7 +28,7 @@ _CALLS = ("call_expr", "aggr_init_expr")
 #: Kinds of nodes that contain no calls: types, declarations, constants, lists of names. The screen refuses assembly.
 _LEAF = re.compile(
     r"\w+_(?:type|decl|cst|node)|tree_list|tree_vec|binfo|template_type_parm|template_parm_index"
-    r"|(?:empty_class|predict|goto|label|asm)_expr"
+    r"|(?:empty_class|predict|goto|label|asm)_expr|deferred_parse"
 )
 _VIRTUAL_CALL, STRING, _IDENTIFIER = "obj_type_ref", "string_cst", "identifier_node"
 #: Kinds of nodes whose operands are all in the dump. Those of `&` and `|` of comparisons are not.

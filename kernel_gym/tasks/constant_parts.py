@@ -1,6 +1,7 @@
-"""Softmaxes with constant weights.
+"""Parts of a network that the values may hide.
 
-The rest of a network may hide a softmax: where all that it weighs is nearly equal, its weights do not matter.
+The rest of a network may hide a softmax: where all that it weighs is nearly equal, its weights do not matter. A ReLU
+may be zero everywhere, and then what is before it does not matter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ Chosen: TypeAlias = list[int] | slice
 
 _aten = torch.ops.aten
 _SOFTMAXES = frozenset({_aten._softmax, _aten._safe_softmax})
+_RELUS = frozenset({_aten.relu, _aten.relu_})
 _ATTENTIONS = frozenset({_aten._scaled_dot_product_flash_attention_for_cpu})
 #: Scores below this are masked.
 MASKED = -1e8
@@ -45,6 +47,22 @@ class ConstantWeights(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if rows is not None:
                 args = (_with_equal_scores(args[0], rows, packet in _SOFTMAXES), *args[1:])
         return func(*args, **(kwargs or {}))
+
+
+class VanishingReLUs(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the ReLUs whose results are zero everywhere."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.overloadpacket in _RELUS:
+            self.count += not result.any()
+        return result
 
 
 def _softmax_shape(args: tuple[Any, ...]) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
@@ -167,6 +168,16 @@ class ModuleInstance:
     def model(self) -> torch.nn.Module:
         """Return the module in `eval()` with randomised parameters and buffers."""
         return self._model
+
+    def with_fewer_iterations(self) -> ModuleInstance | None:
+        """Return the task with one iteration less; None if its module does not have a number of iterations."""
+        iterations = getattr(self.model(), "iterations", None)
+        if not isinstance(iterations, int) or iterations < 2:
+            return None
+        other, module = copy(self), copy(self.model())  # other threads use the module itself
+        module.__dict__["iterations"] = iterations - 1
+        other.__dict__["_model"] = module
+        return other
 
     def example_arguments(self) -> tuple[object, ...]:
         """Return the arguments of `forward` that `get_inputs()` gives, tensors and scalars; the same at every call."""

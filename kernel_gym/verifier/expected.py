@@ -55,6 +55,9 @@ FEW_PAIRS = 8
 #: An element this many times as large as the median is a spike. A scale without spikes is at least this part of the
 #: root mean square: results such as those of a softmax have all magnitudes.
 SPIKE, LEAST_SCALE = 4.0, 0.125
+#: The scale of a kind of rows is at least this part of the largest one. The elements of one kind may all vanish, as
+#: behind a GELU, where an honest kernel has the smallest numbers instead of zeros.
+VANISHED = 2.0**-24
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,8 @@ def with_noise_at_most(expected: Expected, native: Array, explained: Expected) -
     if expected.truth.dtype.kind != "f" or expected.exact or not np.any(explained.noise):
         return expected
     counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
-    error = np.abs(native[counted] / np.where(expected.truth[counted], expected.truth[counted], 1.0) - 1.0)
+    size = (np.abs(expected.truth) + expected.scale)[counted]  # elements near zero would have the largest errors
+    error = np.abs(native[counted] - expected.truth[counted]) / np.where(size, size, 1.0)
     if not error.size or float(np.median(error)) < SHARED_NOISE * float(np.quantile(error, 0.9)):
         return expected
     most = np.maximum(expected.base / MULTIPLE, OTHER_ORDER * explained.noise)
@@ -297,6 +301,7 @@ def _statistics(
         scale[group] = np.sqrt(squares[group].sum() / max(int(numbers[group].sum()), 1))
     if spiked is not None and spiked.any():
         scale[spiked] = _scale_without_spikes(truths, spiked, float(scale[spiked][0]))
+    np.maximum(scale, VANISHED * scale.max(initial=0.0), out=scale)
     for piece in pieces(truths):
         value = natives[piece].astype(np.float64)
         if (value != truths[piece]).any():

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.constant_parts import ConstantWeights
+from kernel_gym.tasks.constant_parts import ConstantWeights, VanishingReLUs
+from kernel_gym.tasks.instance import ModuleInstance
 from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedResults, in_half_precision
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
@@ -72,8 +73,8 @@ INPUTS_PER_OUTPUT = 64
 HEAVY = 1 / 16
 #: Softmaxes with at least this share of all weights are tried with constant weights, in tasks that have products.
 LARGE_SOFTMAX = 1 / 8
-#: Most sets that are drawn again because a large softmax does not show.
-SHOWING_DRAWS = 4
+#: Most sets that are drawn again because a large softmax, a ReLU or an iteration does not show.
+SHOWING_DRAWS = 6
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
@@ -179,12 +180,13 @@ def _draw_set(
     meanwhile: Meanwhile | None,
     again: int = 0,
     severe: bool = True,
+    tilt: bool = True,
 ) -> ValueSet:
-    """Draw one set; those that are drawn again have other parameters."""
+    """Draw one set; those that are drawn again have other parameters, with `tilt` of other magnitudes."""
     instance = task.instance(case)
     rng = seeds.generator("values", case.name, kind, slot, rung, *([again] if again else []))
     drawn, rows = _draw(task, instance, kind, rung, rng, severe)
-    if again:
+    if again and tilt:
         drawn = tilted(drawn, instance.signature, again)
     values = with_fixed(instance, drawn)
     if kind in SETTLED and _is_deep_and_normalised(instance.signature):
@@ -196,9 +198,10 @@ def _draw_set(
         expected = _without_noise_of_order(instance, values, expected, rows)
     shown, saturated, hidden = 1.0, False, 0
     if kind in TIMED:
-        expected, saturated = _seeing_products(task, instance, values, expected)
+        expected, saturated, hidden = _seeing_products(task, instance, values, expected)
     if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
-        expected, hidden = _seeing_softmaxes(task, instance, values, expected)
+        expected, softmaxes = _seeing_softmaxes(task, instance, values, expected)
+        hidden += softmaxes + _hides_an_iteration(instance, values, expected)
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
         depth = _depth(instance)
@@ -230,20 +233,22 @@ def _share_of_rows(instance: Instance, values: tuple[Array, ...], expected: tupl
 
 def _seeing_products(
     task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
-) -> tuple[tuple[Expected, ...], bool]:
+) -> tuple[tuple[Expected, ...], bool, int]:
     """Return expected outputs with tolerances that no product in half precision meets, as far as noise allows it.
 
     Behind a loud shortcut, or before damped steps, the error of a single product is small beside the outputs. The
-    second result says whether one is seen in rows without stress only, because the others are saturated.
+    second result says whether one is seen in rows without stress only, because the others are saturated. The third one
+    is the number of ReLUs that are zero everywhere, so that the products before them could be left out.
     """
-    saturated = False
+    saturated, vanishing = False, 0
     for position in heavy_products(task, instance.case):
-        with ProductInHalfPrecision(position):
+        with ProductInHalfPrecision(position), VanishingReLUs() as relus:
             shadows = evaluate(instance, values, widen=False)
+        vanishing = relus.count
         expected = seeing(expected, shadows, _depth(instance))
         if independent_dimensions(task) and not saturated:
             saturated = is_seen_without_stress_only(expected, shadows)
-    return expected, saturated
+    return expected, saturated, vanishing
 
 
 def _seeing_softmaxes(
@@ -262,6 +267,15 @@ def _seeing_softmaxes(
             expected = seeing(expected, shadows, _depth(instance))
             hidden += not any(map(_is_wrong_without_stress, shadows, expected))
     return expected, hidden
+
+
+def _hides_an_iteration(instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
+    """Return whether the last of the module's iterations could be left out: the ones before it have converged."""
+    fewer = instance.with_fewer_iterations() if isinstance(instance, ModuleInstance) else None
+    if fewer is None:
+        return False
+    shadows = evaluate(fewer, values, widen=False)
+    return not any(map(_is_wrong_without_stress, shadows, expected))
 
 
 def _not_seen_together(
@@ -390,7 +404,10 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
     for again in range(1, TRIES if values.shown == 1.0 or values.kind != "ordinary" else MORE_TRIES):
         if most >= TELLING and (not best.hidden or again > SHOWING_DRAWS):
             break
-        other = _draw_set(task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe)
+        tilt = most < TELLING
+        other = _draw_set(
+            task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe, tilt
+        )
         share = _telling(task, other) if _is_clear(other) else 0.0
         if (min(share, TELLING), -other.hidden) > (min(most, TELLING), -best.hidden):
             best, most = other, share

@@ -12,6 +12,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.suites import SUITES, find_task, load_suite
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
+from kernel_gym.verifier import value_sets
 from kernel_gym.verifier.audit import fades
 from kernel_gym.verifier.expected import (
     OUTLIER,
@@ -113,6 +114,14 @@ def test_stressed_rows_do_not_widen_the_tolerance_of_the_others():
     assert wrong_elements(halves, apart)[~stressed].mean() > 0.5
     assert not wrong_elements(native, apart).any()
     assert apart.clear
+
+
+def test_rows_that_vanish_need_not_be_exactly_zero():
+    stressed = np.arange(64) % 4 == 0
+    truth = np.where(stressed, 100.0, -0.0)[:, None] * np.ones((64, 8))
+    expected = expected_from(truth, truth.astype(np.float32), "float32", Rows((64,), stressed))
+    assert not wrong_elements(np.where(truth, truth, -1e-30).astype(np.float32), expected).any()
+    assert wrong_elements(np.where(truth, truth, -1e-6).astype(np.float32), expected)[~stressed].all()
 
 
 def test_outputs_with_other_rows_are_judged_as_a_whole():
@@ -565,3 +574,16 @@ def test_a_few_lengths_ask_for_as_much_work_of_every_kernel(name):
     assert len({tuple(lengths) for lengths in drawn}) == 8
     assert max(lengths.sum() for lengths in drawn) < 1.15 * min(lengths.sum() for lengths in drawn)
     assert max(lengths.max() for lengths in drawn) < 1.15 * min(lengths.max() for lengths in drawn)
+
+
+@pytest.mark.parametrize("name", ["attention/cbam_block", "mhc/mhc_module"])
+def test_no_branch_and_no_iteration_may_be_left_out(name):
+    """A ReLU that is zero everywhere hides the branch before it, and iterations that have converged hide the rest."""
+    task = find_task(name)
+    sets = [make(task, task.timing, "mixed", SEEDS, f"timed{slot}") for slot in range(3)]
+    assert [values.hidden for values in sets] == [0, 0, 0]
+    assert any(_first_draw(task, f"timed{slot}").hidden for slot in range(12))
+
+
+def _first_draw(task, slot):
+    return value_sets._draw_set(task, task.timing, "mixed", 0, SEEDS, slot, None)
