@@ -25,10 +25,11 @@ _NODE = re.compile(r"^@(\d+) +(\w+) +(.*(?:\n(?!@\d).*)*)", re.MULTILINE)
 #: The length, which follows the bytes of a string or a name. In vectors it precedes the elements.
 _LENGTH = re.compile(r"(?:^|\s)lngt: (\d+)\s*$")
 _CALLS = ("call_expr", "aggr_init_expr")
-#: Kinds of nodes that contain no calls: types, declarations, constants, lists of names. The screen refuses assembly.
+#: Kinds of nodes that contain no calls: types, declarations, constants, ranges of constant indices, lists of names. The
+#: screen refuses assembly.
 _LEAF = re.compile(
     r"\w+_(?:type|decl|cst|node)|tree_list|tree_vec|binfo|template_type_parm|template_parm_index"
-    r"|(?:empty_class|predict|goto|label|asm)_expr|deferred_parse"
+    r"|(?:empty_class|predict|goto|label|asm|range)_expr|deferred_parse"
 )
 _VIRTUAL_CALL, STRING, _IDENTIFIER = "obj_type_ref", "string_cst", "identifier_node"
 #: Kinds of nodes whose operands are all in the dump. Those of `&` and `|` of comparisons are not.

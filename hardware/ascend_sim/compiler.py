@@ -41,6 +41,8 @@ _HIDDEN = dict.fromkeys(
     "joins comparisons by & or |, and a call in them cannot be checked: use && and ||, or put them into variables",
 ) | {
     calls.STRING: "has a table of bytes or a string with zeros, which cannot be checked: use wider numbers",
+    "mem_ref": "copies an object that ends with unused bytes, and a call for its address cannot be checked: copy its "
+    "members, or add a member for these bytes",
     "try_catch_expr": "constructs a member that has a destructor, and calls behind it cannot be checked: leave out the "
     "destructor",
 }
