@@ -66,7 +66,7 @@ GUARDED = {
     "bit-fields": "__aicore__ int Go(Bits *p) { p->a = 3; p->c += p->b; return p->b == 3 && p->a == p->b; }",
     "bit-fields in arrays": "__aicore__ void Go(Many *p, int i) { p->bits[i].b = 3; p->bits[0] = p->bits[1]; }",
     "unions": "__aicore__ float Go(Views *p, int i) { p->few = i; p->number += p->few; return p->parts[i]; }",
-    "objects in arrays": "__aicore__ void Go(Many *p, int i) { p->bits[i] = p->bits[i + 1]; *p = p[i]; }",
+    "objects in arrays": "__aicore__ void Go(Many *p, int i) { p->padded[i] = p->padded[i + 1]; *p = p[i]; }",
     "arrays behind pointers": """
         __aicore__ uint32_t Go(uint32_t (*p)[8], Many *q, int i) { (*p)[i] += q->words[2]; return p[1][i]; }""",
     "members of bases": """
@@ -80,7 +80,7 @@ GUARDED = {
             Many many{}, other = many;
             many.words[i] = other.padded[i].word + reinterpret_cast<Views &>(other.words[i]).number;
             many.bits[i].b = other.bits[1].a;
-            many.bits[0] = other.bits[1];
+            many.padded[i] = other.padded[1];
             return many.bits[i].c == 3 && other.bits[0].b == 2 ? reinterpret_cast<uint64_t &>(many) : 0;
         }""",
     "a number that is read as another one": """
