@@ -4,8 +4,9 @@ A function that takes or returns a large object gets the object's address in a r
 address. If a cast function is called, the register may hold any number. The compiler turns the call of a constant
 function pointer into a direct call, whatever casts it went through, so neither the instructions nor GIMPLE show it. The
 trees of the front end do: the operand of a call is the address of a function of the same type, or something else, such
-as a cast, a variable or a conditional expression. Expressions whose operands are not in the dump are refused;
-copies of objects are refused only where the text uses the name of a function as a value.
+as a cast, a variable or a conditional expression. Kernels with expressions whose
+operands are not in the dump are refused. Copies of objects are refused only if the name of a function is used as a
+value.
 
 A call of a function that a header declares `noreturn` is refused, too. It has no code behind it, so that the caller
 runs into the next function if it returns.

@@ -14,7 +14,7 @@ every row has a scale and an offset of its own, so that a sample of the rows doe
 `ordinary` a few elements at random places outweigh those around them, so that a part of a row does not stand for the
 rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of two pools, because
 drawing every value would take longer than running a kernel on them. The pieces of the pools have different lengths, so
-that no part of an argument is like another one.
+that no part of an argument repeats another one.
 """
 
 from __future__ import annotations
@@ -284,23 +284,23 @@ def _pieces(values: Array, pool: Array, length: int, rng: np.random.Generator) -
 
 
 def _changes(spec: InputSpec, rung: int, rng: np.random.Generator) -> tuple[Callable[..., object], Doubles]:
-    """Return how the second pool changes values within their domain, and this pool.
+    """Return the operation that applies the second pool, and the pool. The results stay in the domain of the input.
 
-    The changes are about as large as the differences of the values, so that a sum or maximum of a piece tells nothing
-    of another piece.
+    The changes are about as large as the spread of the values. So the sum or maximum of a piece cannot be computed from
+    another piece with the same values of the first pool.
     """
     changes = rng.uniform(-1.0, 1.0, POOL)
     if spec.domain.kind == "unit":
         return _add_in_unit, changes / 2 + 0.5
     if spec.domain.factors:
-        return np.multiply, np.exp2(changes * _exponents(spec.domain.factors) / 2)
+        return np.multiply, np.exp2(changes * _largest_exponent(spec.domain.factors) / 2)
     if spec.domain.kind == "positive":
         return np.multiply, 1.5 + changes / 2
     return np.add, changes * (0.5 if rung else 1.0)
 
 
 def _add_in_unit(values: Array, changes: Array, out: Array) -> None:
-    """Add in the unit interval, whose ends are one."""
+    """Add modulo one."""
     np.add(values, changes, out=out)
     np.subtract(out, out >= 1.0, out=out)
 
@@ -414,7 +414,7 @@ def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
     The exponents have mean zero. Their sum over all factors has a standard deviation of about two, so that the products
     stay of order one, too, and every one of them is compared.
     """
-    span = _exponents(spec.domain.factors)
+    span = _largest_exponent(spec.domain.factors)
     exponents = rng.uniform(-span, span, spec.shape)
     signs = rng.choice((-1.0, 1.0), spec.shape)
     if kind == "integers":  # powers of two, whose products are exact
@@ -432,8 +432,8 @@ def _factors(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Doubles:
     return values
 
 
-def _exponents(factors: int) -> float:
-    """Return the largest exponent of each of so many factors."""
+def _largest_exponent(factors: int) -> float:
+    """Return the largest power of two in each of `factors` numbers whose product stays of order one."""
     return min(1.0, 4.0 / sqrt(factors))
 
 
