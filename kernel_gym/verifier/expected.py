@@ -58,6 +58,8 @@ SPIKE, LEAST_SCALE = 4.0, 0.125
 #: The scale of a kind of rows is at least this part of the largest one. The elements of one kind may all vanish, as
 #: behind a GELU, where an honest kernel has the smallest numbers instead of zeros.
 VANISHED = 2.0**-24
+#: The scale of an output that is zero everywhere, so that its tolerance is not zero.
+SCALE_OF_ZEROS = 1.0
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ def _statistics(
             noise[piece] = (np.abs(value - truths[piece]) / unit).max(axis=1, initial=0.0)
     for group in groups:
         noise[group] = noise[group].max(initial=0.0)
-    return noise, scale
+    return noise, scale if scale.any() else np.full_like(scale, SCALE_OF_ZEROS)
 
 
 def _scale_without_spikes(truths: Array, rows: Bools, scale: float) -> float:

@@ -23,6 +23,8 @@ from kernel_gym.verifier.values import Array, Doubles, Kind, Rows, draw, row_dim
 
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
+#: Runs of the reference on nudged inputs. The largest error of a single one is chance.
+NUDGES = 4
 
 
 @dataclass(frozen=True)
@@ -113,14 +115,16 @@ def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
 
     Where that is larger than its noise on the inputs as they are, these were kind to the order in which it computes.
     """
-    signs = np.random.default_rng(0)
-    inputs = tuple(
-        (array * (1 + signs.choice((-HALF_UNIT, HALF_UNIT), array.shape))).astype(array.dtype)
-        if array.dtype == np.float32
-        else array
-        for array in values.values
-    )
-    return _with_noise(values, evaluate(instance, inputs))
+    signs, expected = np.random.default_rng(0), values.expected
+    for _ in range(NUDGES):
+        inputs = tuple(
+            (array * (1 + signs.choice((-HALF_UNIT, HALF_UNIT), array.shape))).astype(array.dtype)
+            if array.dtype == np.float32
+            else array
+            for array in values.values
+        )
+        expected = tuple(map(with_noise_of, expected, evaluate(instance, inputs)))
+    return expected
 
 
 def rounded_otherwise(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
@@ -128,7 +132,7 @@ def rounded_otherwise(instance: Instance, values: ValueSet) -> tuple[Expected, .
 
     Where all results are small, because large terms cancel, those of the reference in its own order are chance.
     """
-    return _with_noise(values, evaluate(instance, values.values, torch.float64, rounded=True))
+    return tuple(map(with_noise_of, values.expected, evaluate(instance, values.values, torch.float64, rounded=True)))
 
 
 def rounded_either_way(instance: Instance, values: ValueSet, outputs: tuple[Array, ...]) -> tuple[Expected, ...]:
@@ -155,10 +159,6 @@ def _without_ties_of(expected: Expected, other: Array, actual: Array) -> Expecte
         return expected
     tie = (actual == other) & (np.abs(expected.truth.astype(np.int64) - other) == 1)
     return replace(expected, counts=expected.counts & ~tie)
-
-
-def _with_noise(values: ValueSet, natives: tuple[Array, ...]) -> tuple[Expected, ...]:
-    return tuple(with_noise_of(output, native) for output, native in zip(values.expected, natives, strict=True))
 
 
 def rows_are_independent(task: Task) -> bool:

@@ -12,7 +12,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.suites import SUITES, find_task, load_suite
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
-from kernel_gym.verifier import value_sets
+from kernel_gym.verifier import reference, value_sets
 from kernel_gym.verifier.audit import fades
 from kernel_gym.verifier.expected import (
     OUTLIER,
@@ -23,7 +23,7 @@ from kernel_gym.verifier.expected import (
     telling_of_stress,
     wrong_elements,
 )
-from kernel_gym.verifier.reference import evaluate, independent_dimensions, rows_are_independent
+from kernel_gym.verifier.reference import evaluate, independent_dimensions, nudged, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.value_sets import TELLING, References, make
 from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, SMALLEST, Rows, draw_mixed
@@ -122,6 +122,22 @@ def test_rows_that_vanish_need_not_be_exactly_zero():
     expected = expected_from(truth, truth.astype(np.float32), "float32", Rows((64,), stressed))
     assert not wrong_elements(np.where(truth, truth, -1e-30).astype(np.float32), expected).any()
     assert wrong_elements(np.where(truth, truth, -1e-6).astype(np.float32), expected)[~stressed].all()
+
+
+def test_an_output_that_is_zero_everywhere_has_a_tolerance():
+    expected = expected_from(np.array([-0.0]), np.array([-0.0], np.float32), "float32")
+    assert not wrong_elements(np.array([-4.3e-22], np.float32), expected).any()
+    assert wrong_elements(np.array([1e-3], np.float32), expected).all()
+
+
+def test_noise_is_the_largest_of_several_nudges(make_task, monkeypatch):
+    task = make_task("torch.softmax(4 * x, dim=1)")
+    values = make(task, task.public, "normal", SEEDS, "nudged")
+    several = nudged(task.instance(task.public), values)[0].noise
+    monkeypatch.setattr(reference, "NUDGES", 1)
+    once = nudged(task.instance(task.public), values)[0].noise
+    assert (several >= once).all()
+    assert (several > once).any()
 
 
 def test_outputs_with_other_rows_are_judged_as_a_whole():
