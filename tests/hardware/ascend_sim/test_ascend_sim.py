@@ -224,7 +224,7 @@ def test_an_empty_loop_without_calls_is_a_timeout(device: AscendSim) -> None:
 
 
 def test_the_wall_clock_limit_ends_a_waiting_kernel() -> None:
-    with AscendSim(timeout=0.3) as device:
+    with AscendSim(timeout=1.5) as device:
         result = run(device, "for (;;) asc_queue_length(0);")  # no record, hardly any processor time left to it
         assert result.status == "timeout"
         assert result.fault is not None

@@ -59,7 +59,8 @@ private:
     Clock::time_point deadline_;
     uint64_t tail_ = 0, words_tail_ = 0, spent_ = 0, spent_by_host_ = 0;
     uint32_t answers_ = 0;
-    double heard_ = 0;  // processor time of the kernel process when it last sent a record
+    // Processor time of the kernel process at the last look at it, and since it last sent a record.
+    double looked_ = 0, silence_ = 0;
     int32_t line_ = 0;  // line of the last record, for messages about crashes
 };
 
