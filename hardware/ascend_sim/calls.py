@@ -4,9 +4,8 @@ A function that takes or returns a large object gets the object's address in a r
 address. If a cast function is called, the register may hold any number. The compiler turns the call of a constant
 function pointer into a direct call, whatever casts it went through, so neither the instructions nor GIMPLE show it. The
 trees of the front end do: the operand of a call is the address of a function of the same type, or something else, such
-as a cast, a variable or a conditional expression. Kernels with expressions whose
-operands are not in the dump are refused. Copies of objects are refused only if the name of a function is used as a
-value.
+as a cast, a variable or a conditional expression. Kernels with expressions whose operands are not in the dump are
+refused, among them the assignment of an object that ends with unused bytes. No object of the headers does.
 
 A call of a function that a header declares `noreturn` is refused, too. It has no code behind it, so that the caller
 runs into the next function if it returns.
@@ -17,7 +16,6 @@ from __future__ import annotations
 import re
 
 from kernel_gym.hardware.ascend_sim import gimple
-from kernel_gym.hardware.host.launch_syntax import tokens
 
 TREES = "kernel.trees"
 FLAGS = (f"-fdump-tree-original-raw={TREES}",)
@@ -35,7 +33,7 @@ _LEAF = re.compile(
     r"|(?:empty_class|predict|goto|label|asm|range)_expr|deferred_parse"
 )
 _VIRTUAL_CALL, STRING, _IDENTIFIER = "obj_type_ref", "string_cst", "identifier_node"
-#: A copy of an object without the unused bytes at its end. The dump does not have the places that are copied.
+#: An assignment of an object without the unused bytes at its end. The dump does not have the places.
 COPY = "mem_ref"
 #: Kinds of nodes whose operands are all in the dump. Those of `&` and `|` of comparisons are not.
 VISIBLE = frozenset(
@@ -54,58 +52,28 @@ VISIBLE = frozenset(
 ) | {"array_ref", "bit_field_ref", "component_ref", "indirect_ref", "constructor", "expr_stmt", "statement_list"}
 
 _DEFINED = re.compile(r"\n;; Function .* \(\S+, funcdef_no=\d+, decl_uid=(\d+), ")
-#: The text that follows the qualified name of a function, and the last part of this name.
-_BEHIND_NAME, _NAME = re.compile(r" \(\S+, funcdef_no="), re.compile(r"(?:.*[^\w$])?([\w$]+)")
-#: What is called or launched, in a text whose tokens are separated by two blanks.
-_CALLED_IN_TEXT = re.compile(r" [A-Za-z_$][\w$]* (?=(?: < (?: (?:[\w$]+|::|,) )* > )? (?:\(|<<<) )")
-#: The first parameter of a method or a closure; the beginning of names in the headers that authors may not write; and
-#: the name of a lambda that was converted to a function pointer.
-_CLOSURE = "__closure"
-_OBJECT = re.compile(rf" const (?:this|{_CLOSURE})D\.\d+[,)]")
-_OF_HEADERS, _LAMBDA = re.compile(r"(?:AscendC::)?asc_|asc::"), "_FUN"
 #: The call of a `noreturn` function, behind the call that the sanitizer inserts before it.
 _LAST_CALL = re.compile(r"__builtin___asan_handle_no_returnD\.\d+ \(\);\n +(?:.* = )?.*?D\.(\d+) \(")
 
 
-def indirect_call(trees: str, dump: str, source: str) -> tuple[str, str] | None:
+def indirect_call(trees: str) -> tuple[str, str] | None:
     """Return a function that calls something else than a named function, or may do so.
 
     Args:
         trees: The dump of the front end.
-        dump: The dump of the last GIMPLE.
-        source: The compiled text, with launches as the author wrote them.
 
     Returns:
         The name of the function and the kind of node that may hide a call, empty if a call was found; None if all calls
         are of named functions.
     """
-    known = VISIBLE | {COPY} if _only_called(dump, source) else VISIBLE
     for text in trees.split(_FUNCTION)[1:]:
         name, _, nodes = text.partition("\n")
-        if (kind := _node_with_call(nodes, known)) is not None:
+        if (kind := _node_with_call(nodes)) is not None:
             return name.removesuffix(" (null)"), kind
     return None
 
 
-def _only_called(dump: str, source: str) -> bool:
-    """Return whether the text uses the names of functions only for calls, so that none can have been cast.
-
-    Methods, constructors and closures cannot be cast. A name with template arguments counts as called only if these are
-    names and numbers.
-    """
-    text = "  ".join(["", *(word.text for word in tokens(source)), ""])
-    values = set(re.findall(r" ([A-Za-z_$][\w$]*) ", _CALLED_IN_TEXT.sub("", text)))
-    if _CLOSURE in values:
-        return False
-    for function in dump.split(gimple.FUNCTION)[1:]:
-        name = _NAME.fullmatch(_without_arguments(_BEHIND_NAME.split(function, maxsplit=1)[0]))
-        is_method = _OBJECT.search(function.partition("\n{\n")[0]) is not None
-        if not (is_method or _OF_HEADERS.match(function)) and (name is None or name[1] in values | {_LAMBDA}):
-            return False
-    return True
-
-
-def _node_with_call(text: str, known: frozenset[str] = VISIBLE) -> str | None:
+def _node_with_call(text: str) -> str | None:
     """Return None if all calls in a function are of named functions.
 
     Otherwise return the kind of the first unknown node, or nothing if a call was found.
@@ -116,7 +84,7 @@ def _node_with_call(text: str, known: frozenset[str] = VISIBLE) -> str | None:
         if node[2] == _VIRTUAL_CALL:
             return ""
         is_next, end = node.start() == end + 1, node.end()
-        if int(node[1]) != number or not (node[2] in known or _LEAF.fullmatch(node[2])):
+        if int(node[1]) != number or not (node[2] in VISIBLE or _LEAF.fullmatch(node[2])):
             return node[2]
         if not (is_next and _has_its_length(node[2], node[3])):
             return STRING
@@ -177,13 +145,3 @@ def noreturn_call(dump: str) -> str | None:
         if not defined.isdisjoint(_LAST_CALL.findall(body)):
             return name
     return None
-
-
-def _without_arguments(name: str) -> str:
-    """Return the name of a function or class without the arguments of a template at its end."""
-    depth = 0
-    for place in range(len(name) - 1, -1, -1) if name.endswith(">") else ():
-        depth += (name[place] == ">") - (name[place] == "<")
-        if depth == 0:
-            return name[:place]
-    return name

@@ -41,8 +41,8 @@ _HIDDEN = dict.fromkeys(
     "joins comparisons by & or |, and a call in them cannot be checked: use && and ||, or put them into variables",
 ) | {
     calls.STRING: "has a table of bytes or a string with zeros, which cannot be checked: use wider numbers",
-    calls.COPY: "copies an object beside a function whose name is used as a value, and a call for its address cannot "
-    "be checked: call the function by its name alone",
+    calls.COPY: "assigns an object that ends with unused bytes, and a call for its place cannot be checked: assign its "
+    "members, or add a member that fills it up",
     "try_catch_expr": "constructs a member that has a destructor, and calls behind it cannot be checked: leave out the "
     "destructor",
 }
@@ -110,7 +110,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf, (folder / symbol_table.DUMP).read_text(errors="replace"))
         errors = errors or _beyond_arrays(runtime, folder)
-        return cores.unmarked, errors or _count(runtime, folder, text, cores.unmarked, elf)
+        return cores.unmarked, errors or _count(runtime, folder, text, elf)
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -149,11 +149,8 @@ def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
     return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
 
 
-def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
-    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible.
-
-    `written` is the text before its launches became calls.
-    """
+def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
+    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
     operations.count(folder / OBJECT, text, runtime.types, elf)
     dump = (folder / gimple.DUMP).read_text(errors="replace")
     (folder / gimple.DUMP).unlink()
@@ -161,7 +158,7 @@ def _count(runtime: SimulatorBuild, folder: Path, text: str, written: str, elf: 
         return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
     if caller := calls.noreturn_call(dump):
         return (Diagnostic(f"{caller} {_NORETURN}"),)
-    if found := calls.indirect_call((folder / calls.TREES).read_bytes().decode("latin-1"), dump, written):
+    if found := calls.indirect_call((folder / calls.TREES).read_bytes().decode("latin-1")):
         caller, kind = found
         return (Diagnostic(f"{caller} {_HIDDEN.get(kind, _OTHER_HIDDEN.format(kind)) if kind else _BY_NAME}"),)
     if unknown := frames.write(folder / OBJECT, elf, dump):

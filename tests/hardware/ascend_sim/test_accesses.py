@@ -20,7 +20,8 @@ struct Derived : Padded {
 };
 struct Holder { [[no_unique_address]] Padded inner; uint8_t more = 3; };
 struct Bits { uint32_t a : 3; uint32_t b : 7; uint64_t c : 33; uint8_t d; };
-struct Many { uint32_t words[8]; Padded padded[4]; Bits bits[2]; };
+struct Pair { uint64_t word = 1, other = 2; };
+struct Many { uint32_t words[8]; Padded padded[4]; Bits bits[2]; Pair pairs[4]; };
 union Views { uint64_t number; float parts[2]; uint64_t few : 5; };
 """
 
@@ -66,7 +67,7 @@ GUARDED = {
     "bit-fields": "__aicore__ int Go(Bits *p) { p->a = 3; p->c += p->b; return p->b == 3 && p->a == p->b; }",
     "bit-fields in arrays": "__aicore__ void Go(Many *p, int i) { p->bits[i].b = 3; p->bits[0] = p->bits[1]; }",
     "unions": "__aicore__ float Go(Views *p, int i) { p->few = i; p->number += p->few; return p->parts[i]; }",
-    "objects in arrays": "__aicore__ void Go(Many *p, int i) { p->padded[i] = p->padded[i + 1]; *p = p[i]; }",
+    "objects in arrays": "__aicore__ void Go(Many *p, int i) { p->pairs[i] = p->pairs[i + 1]; *p = p[i]; }",
     "arrays behind pointers": """
         __aicore__ uint32_t Go(uint32_t (*p)[8], Many *q, int i) { (*p)[i] += q->words[2]; return p[1][i]; }""",
     "members of bases": """
@@ -80,7 +81,7 @@ GUARDED = {
             Many many{}, other = many;
             many.words[i] = other.padded[i].word + reinterpret_cast<Views &>(other.words[i]).number;
             many.bits[i].b = other.bits[1].a;
-            many.padded[i] = other.padded[1];
+            many.pairs[i] = other.pairs[1];
             return many.bits[i].c == 3 && other.bits[0].b == 2 ? reinterpret_cast<uint64_t &>(many) : 0;
         }""",
     "a number that is read as another one": """

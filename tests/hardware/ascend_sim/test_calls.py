@@ -384,13 +384,14 @@ def test_a_constructor_behind_a_member_with_a_destructor_may_hide_a_call(device:
     assert "constructs a member that has a destructor" in compiled.diagnostics[0].message
 
 
-def test_a_copy_without_its_last_bytes_may_hide_a_call(device: AscendSim):
-    hiding = """
+@pytest.mark.parametrize("place", ["f()", "1"])
+def test_an_assignment_without_the_last_bytes_may_hide_a_call(device: AscendSim, place: str):
+    hiding = f"""
         inline const auto f = reinterpret_cast<uint64_t (*)()>(reinterpret_cast<uint64_t>(&Value));
-        struct Base { uint64_t word = 1; uint8_t byte = 2; };
-        __aicore__ void Go(Base *objects) { objects[f()] = objects[1]; }"""
+        struct Base {{ uint64_t word = 1; uint8_t byte = 2; }};
+        __aicore__ void Go(Base *objects) {{ objects[0] = objects[{place}]; }}"""
     compiled = device.build(Kernel(source("core", "Base objects[3]; Go(objects);", TYPES + hiding)))
-    assert "copies an object beside a function" in compiled.diagnostics[0].message
+    assert "assigns an object that ends with unused bytes" in compiled.diagnostics[0].message
 
 
 def test_bytes_behind_a_zero_are_not_shown(device: AscendSim):

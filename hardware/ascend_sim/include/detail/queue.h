@@ -198,6 +198,7 @@ class TPipe {
 public:
     ASC_INLINE explicit TPipe(At at = ASC_HERE) { asc_tpipe_begin(at.line); }
     TPipe(const TPipe &) = delete;
+    TPipe &operator=(const TPipe &) = delete;
 
     template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
         static_assert(T::isTQue, "TPipe::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");

@@ -31,6 +31,10 @@
 #define ASC_UNCOUNTED __attribute__((no_sanitize_coverage))
 #define ASC_INLINE inline ASC_UNCOUNTED
 
+// The last member of objects that would end with so many unused bytes. The compiler assigns them without these bytes, in
+// a way that calls.py cannot check.
+#define ASC_FILLED(count) uint8_t asc_filler[count] = {}
+
 namespace asc {
 
 // The line of a call. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
