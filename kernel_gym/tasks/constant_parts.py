@@ -1,7 +1,7 @@
 """Parts of a network that the values may hide.
 
-The rest of a network may hide a softmax: where all that it weighs is nearly equal, its weights do not matter. A ReLU
-may be zero everywhere, and then what is before it does not matter.
+The rest of a network may hide a softmax: where all that it weighs is nearly equal, its weights do not matter. An
+activation may be saturated, such as a ReLU that is zero everywhere, and then what is before it does not matter.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
 #: Numbers of rows, or a slice of all.
@@ -17,10 +19,20 @@ Chosen: TypeAlias = list[int] | slice
 
 _aten = torch.ops.aten
 _SOFTMAXES = frozenset({_aten._softmax, _aten._safe_softmax})
-_RELUS = frozenset({_aten.relu, _aten.relu_})
+_ACTIVATIONS = frozenset(
+    getattr(_aten, name)
+    for kind in (
+        *("relu", "sigmoid", "tanh", "hardtanh", "clamp", "clamp_min", "clamp_max", "hardsigmoid", "hardswish", "gelu"),
+        *("silu", "mish", "softplus", "elu", "leaky_relu"),
+    )
+    for name in (kind, f"{kind}_")
+    if hasattr(_aten, name)
+)
 _ATTENTIONS = frozenset({_aten._scaled_dot_product_flash_attention_for_cpu})
 #: Scores below this are masked.
 MASKED = -1e8
+#: Results of an activation are the same if they differ by no more than this part of their size.
+SAME = 5e-5
 
 
 class ConstantWeights(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -49,20 +61,44 @@ class ConstantWeights(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-class VanishingReLUs(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the ReLUs whose results are zero everywhere."""
+class ConstantActivations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the activations whose results are the same in all rows without stress.
 
-    def __init__(self) -> None:
+    A kernel could compute such a result in a few rows, and use it in the others.
+
+    Args:
+        usual: Which rows of the argument have no stress. Its shape is that of the leading dimensions of the argument.
+    """
+
+    def __init__(self, usual: NDArray[np.bool_]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
+        self.usual, self.count = torch.from_numpy(usual), 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func.overloadpacket in _RELUS:
-            self.count += not result.any()
+        if func.overloadpacket in _ACTIVATIONS:
+            self.count += _is_constant(self._rows(result))
         return result
+
+    def _rows(self, result: torch.Tensor) -> torch.Tensor:
+        """Return the rows of a result without stress; all of it as one row if it does not have the argument's rows."""
+        if result.shape[: self.usual.ndim] == self.usual.shape:
+            return result[self.usual]
+        if result.shape[:1] == self.usual.shape[:1]:
+            return result[self.usual.flatten(1).all(dim=1) if self.usual.ndim > 1 else self.usual]
+        return result.unsqueeze(0)
+
+
+def _is_constant(rows: torch.Tensor) -> bool:
+    """Return whether all rows are nearly the same, or a single one is zero."""
+    if len(rows) < 2:
+        return bool(rows.numel()) and not rows.any()
+    first = rows[0]
+    tolerance = SAME * (first.abs() + first.square().mean().sqrt())
+    # Nearly always the first two rows differ.
+    return all(bool(((part - first).abs() <= tolerance).all()) for part in (rows[1], rows))
 
 
 def _softmax_shape(args: tuple[Any, ...]) -> tuple[int, ...]:

@@ -34,8 +34,8 @@ class ValueSet:
     Where outputs are few, `shown` is the share of the inputs' rows that they depend on, and 0 if they are the same for
     inputs in half precision. A set is `saturated` if the outputs of stressed rows are the same for a product in half
     precision, and `fades` if hardly any of them depends on the arguments. `hidden` is the number of large softmaxes
-    whose weights could be constant without a wrong output, of ReLUs that are zero everywhere, and of last iterations
-    that could be left out. Few rows have a severe one among them if it is `severe`.
+    whose weights could be constant without a wrong output, of activations that are the same in all rows without
+    stress, and of last iterations that could be left out. Few rows have a severe one among them if it is `severe`.
     `key` determines the contents of uninitialised variables.
     """
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.constant_parts import ConstantWeights, VanishingReLUs
+from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
 from kernel_gym.tasks.instance import ModuleInstance
 from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedResults, in_half_precision
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
@@ -73,7 +73,7 @@ INPUTS_PER_OUTPUT = 64
 HEAVY = 1 / 16
 #: Softmaxes with at least this share of all weights are tried with constant weights, in tasks that have products.
 LARGE_SOFTMAX = 1 / 8
-#: Most sets that are drawn again because a large softmax, a ReLU or an iteration does not show.
+#: Most sets that are drawn again because a large softmax, what is before an activation, or an iteration does not show.
 SHOWING_DRAWS = 6
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
@@ -147,7 +147,7 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
 
     `meanwhile` is called with the inputs before the expected outputs are computed; the last call has those of the set.
     """
-    saturated: ValueSet | None = None
+    kept: list[ValueSet] = []
     severe = True
     for rung in range(RUNGS[kind]):
         drawn = _draw_set(task, case, kind, rung, seeds, slot, meanwhile, severe=severe)
@@ -155,14 +155,16 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
             if kind in TIMED:
                 drawn = _more_telling(task, drawn, seeds, slot, meanwhile)
             differ = kind != "mixed" or _stressed_rows_differ(task, drawn)
-            if differ and not drawn.saturated:
+            if differ and not drawn.saturated and not drawn.hidden:
                 return drawn
-            saturated = saturated or drawn
+            kept.append(drawn)
             severe = severe and differ  # the results of a severe row would be saturated as well
-    if saturated is not None:
+    if kept:
+        # The most severe of those that hide least.
+        best = min(kept, key=lambda values: values.hidden + values.saturated)
         if meanwhile is not None:
-            meanwhile(saturated.values)
-        return saturated
+            meanwhile(best.values)
+        return best
     if kind in ("normal", "mixed") and all(output.undefined <= UNDEFINED for output in drawn.expected):
         return _less_noisy(task, drawn, seeds, slot, meanwhile) if kind in TIMED else drawn
     if kind != "normal":  # the reference is not defined on this kind: ordinary values instead
@@ -198,7 +200,7 @@ def _draw_set(
         expected = _without_noise_of_order(instance, values, expected, rows)
     shown, saturated, hidden = 1.0, False, 0
     if kind in TIMED:
-        expected, saturated, hidden = _seeing_products(task, instance, values, expected)
+        expected, saturated, hidden = _seeing_products(task, instance, values, expected, rows)
     if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
         expected, softmaxes = _seeing_softmaxes(task, instance, values, expected)
         hidden += softmaxes + _hides_an_iteration(instance, values, expected)
@@ -232,23 +234,33 @@ def _share_of_rows(instance: Instance, values: tuple[Array, ...], expected: tupl
 
 
 def _seeing_products(
-    task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
+    task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...], rows: Rows | None
 ) -> tuple[tuple[Expected, ...], bool, int]:
     """Return expected outputs with tolerances that no product in half precision meets, as far as noise allows it.
 
     Behind a loud shortcut, or before damped steps, the error of a single product is small beside the outputs. The
     second result says whether one is seen in rows without stress only, because the others are saturated. The third one
-    is the number of ReLUs that are zero everywhere, so that the products before them could be left out.
+    is the number of activations that are the same in all rows without stress, so that the products before them could
+    be left out in most rows.
     """
-    saturated, vanishing = False, 0
+    saturated, constant = False, 0
     for position in heavy_products(task, instance.case):
-        with ProductInHalfPrecision(position), VanishingReLUs() as relus:
+        usual = _rows_without_stress(instance.signature, values, rows)
+        with ProductInHalfPrecision(position), ConstantActivations(usual) as activations:
             shadows = evaluate(instance, values, widen=False)
-        vanishing = relus.count
+        constant = activations.count
         expected = seeing(expected, shadows, _depth(instance))
         if independent_dimensions(task) and not saturated:
             saturated = is_seen_without_stress_only(expected, shadows)
-    return expected, saturated, vanishing
+    return expected, saturated, constant
+
+
+def _rows_without_stress(signature: Signature, values: tuple[Array, ...], rows: Rows | None) -> NDArray[np.bool_]:
+    """Return which rows of the first argument have no stress, in the shape of its leading dimensions."""
+    if rows is not None:
+        return np.asarray(~rows.special.reshape(rows.shape))
+    position = stressed_input(signature)
+    return np.ones(() if position is None else values[position].shape[:1], bool)
 
 
 def _seeing_softmaxes(
@@ -515,7 +527,7 @@ def _means_and_variances(signature: Signature) -> list[tuple[int, int]]:
 
 def _without_stress(array: Array, rows: Rows) -> Array:
     """Return an argument with ordinary rows in place of stressed and severe ones."""
-    special = rows.stressed if rows.severe is None else rows.stressed | rows.severe
+    special = rows.special
     ordinary = np.flatnonzero(~special)
     if not ordinary.size:
         return array

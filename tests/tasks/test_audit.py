@@ -94,8 +94,7 @@ def test_command_line_fails_when_a_null_kernel_passes(tmp_path):
 
 
 def test_arguments_matter_in_the_networks_whose_relus_would_be_zero():
-    for name in ("level3/lenet5", "level3/deep_narrow_mlp"):
+    for name, fade in (("level3/vgg19", True), ("level3/deep_narrow_mlp", False), ("level3/lenet5", False)):
         task = find_task(name)
-        assert arguments_fade(task)
+        assert arguments_fade(task) == fade
         assert not any(_ignored(task))
-    assert not arguments_fade(find_task("level3/mlp"))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import SUITES, find_task, load_suite
+from kernel_gym.tasks.constant_parts import ConstantActivations
 from kernel_gym.tasks.specs import Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.verifier import expected as expected_module
 from kernel_gym.verifier import reference, value_sets
@@ -592,14 +593,40 @@ def test_a_few_lengths_ask_for_as_much_work_of_every_kernel(name):
     assert max(lengths.max() for lengths in drawn) < 1.15 * min(lengths.max() for lengths in drawn)
 
 
-@pytest.mark.parametrize("name", ["attention/cbam_block", "mhc/mhc_module"])
+@pytest.mark.parametrize("name", ["attention/cbam_block", "mhc/mhc_module", "mhc/mhc_block_bottleneck2d"])
 def test_no_branch_and_no_iteration_may_be_left_out(name):
     """A ReLU that is zero everywhere hides the branch before it, and iterations that have converged hide the rest."""
     task = find_task(name)
-    sets = [make(task, task.timing, "mixed", SEEDS, f"timed{slot}") for slot in range(3)]
-    assert [values.hidden for values in sets] == [0, 0, 0]
-    assert any(_first_draw(task, f"timed{slot}").hidden for slot in range(12))
+    sets = [make(task, task.timing, "mixed", SEEDS, f"timed{slot}") for slot in range(4)]
+    assert [values.hidden for values in sets] == [0, 0, 0, 0]
 
 
-def _first_draw(task, slot):
-    return value_sets._draw_set(task, task.timing, "mixed", 0, SEEDS, slot, None)
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("torch.relu(x - 9)", 1),
+        ("torch.relu(x)", 0),
+        ("torch.sigmoid(x + 99) + torch.tanh(x - 99) + x.clamp(9, 99) + x.clamp(-9, 99)", 3),
+        ("torch.relu(x.mean(dim=0, keepdim=True) - 9)", 1),
+        ("torch.relu(x.mean(dim=0, keepdim=True) + 9)", 0),
+    ],
+)
+def test_activations_that_are_the_same_in_all_rows_without_stress_count(code, count):
+    usual = np.arange(8) % 4 != 0
+    x = torch.from_numpy(np.random.default_rng(0).uniform(-1, 1, (8, 16)).astype(np.float32))
+    if "mean" not in code:
+        x[::4] *= 1e3
+    with ConstantActivations(usual) as activations:
+        eval(code)
+    assert activations.count == count
+
+
+def test_a_set_that_hides_an_iteration_gives_way_to_milder_stress(monkeypatch):
+    task = find_task("mhc/mhc_module")
+    monkeypatch.setattr(value_sets, "SHOWING_DRAWS", 0)
+    monkeypatch.setattr(value_sets, "_hides_an_iteration", lambda *_: hides.pop(0))
+    hides = [True, False]
+    assert make(task, task.timing, "mixed", SEEDS, "timed3").rung == 1
+    hides = [True] * 4
+    values = make(task, task.timing, "mixed", SEEDS, "timed3")
+    assert (values.rung, values.hidden) == (0, 1)
