@@ -19,7 +19,7 @@ from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import OUTLIER, Expected, wrong_elements
 from kernel_gym.verifier.kernel_values import KernelValues
 from kernel_gym.verifier.patterns import Mismatch, locate, without_numbers
-from kernel_gym.verifier.reference import ValueSet, nudged, rounded_either_way, rounded_otherwise
+from kernel_gym.verifier.reference import ValueSet, nudged, rounded_either_way, rounded_otherwise, without_near_ties
 from kernel_gym.verifier.values import Array
 
 #: Bytes that outputs are filled with before a run: NaN in every float type, so that an output that was never written
@@ -35,8 +35,8 @@ VECTOR_WORK, CUBE_WORK = 1 << 32, 1 << 36
 MOST_EFFORT = 8_000_000_000
 #: Rules of a device that stop a run which would have gone on.
 STOPPED = ("BUDGET", "WORK_LIMIT")
-#: How many tolerances the errors of a sum of terms that cancel may have, and the largest relative error, so that no
-#: look at rounding lets zeros pass where the tolerance is that of a type of 16 bits.
+#: How many tolerances the errors of a sum of terms that cancel, or of a near tie, may have, and the largest relative
+#: error, so that no look at rounding lets zeros pass where the tolerance is that of a type of 16 bits.
 CANCELLED, MOST_CANCELLED = 64.0, 0.05
 #: Operators that make whole numbers of floats.
 ROUNDING = ("round", "floor", "ceil", "trunc")
@@ -165,6 +165,7 @@ def _is_undecided(run: Run, task: Task, values: ValueSet) -> bool:
         return True
     return _is_within(run, values, CANCELLED, MOST_CANCELLED) and (
         compare(run.outputs, rounded_otherwise(instance, values), POISON) is None
+        or compare(run.outputs, without_near_ties(instance, values, run.outputs), POISON) is None
     )
 
 

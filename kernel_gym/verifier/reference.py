@@ -7,6 +7,7 @@ the tensor. Neither zeros nor results of half precision pass where the expected 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -18,7 +19,15 @@ from numpy.typing import NDArray
 from kernel_gym.tasks.rounding import HALF_UNIT
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
-from kernel_gym.verifier.expected import Expected, as_rows, expected_from, with_noise_of
+from kernel_gym.verifier.expected import (
+    MULTIPLE,
+    OUTLIERS,
+    Expected,
+    as_rows,
+    expected_from,
+    with_noise_of,
+    wrong_elements,
+)
 from kernel_gym.verifier.values import Array, Doubles, Kind, Rows, draw, row_dimensions, stressed_input
 
 #: Below this a sum of whole numbers is exact in any order of summation.
@@ -115,7 +124,27 @@ def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
 
     Where that is larger than its noise on the inputs as they are, these were kind to the order in which it computes.
     """
-    signs, expected = np.random.default_rng(0), values.expected
+    expected = values.expected
+    for others in _outputs_of_nudged(instance, values):
+        expected = tuple(map(with_noise_of, expected, others))
+    return expected
+
+
+def without_near_ties(instance: Instance, values: ValueSet, outputs: tuple[Array, ...]) -> tuple[Expected, ...]:
+    """Return the expected outputs without the few wrong elements of `outputs` whose errors nudged inputs explain.
+
+    Behind a softmax of large scores the last place of a score decides the elements of a near tie. How far the reference
+    itself is off in each of them is chance.
+    """
+    errors = [np.zeros(output.truth.shape) for output in values.expected]
+    for others in _outputs_of_nudged(instance, values):
+        for error, other, output in zip(errors, others, values.expected, strict=True):
+            np.fmax(error, np.abs(other - output.truth), out=error)
+    return tuple(map(_without_explained, values.expected, outputs, errors))
+
+
+def _outputs_of_nudged(instance: Instance, values: ValueSet) -> Iterator[tuple[Array, ...]]:
+    signs = np.random.default_rng(0)
     for _ in range(NUDGES):
         inputs = tuple(
             (array * (1 + signs.choice((-HALF_UNIT, HALF_UNIT), array.shape))).astype(array.dtype)
@@ -123,8 +152,16 @@ def nudged(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:
             else array
             for array in values.values
         )
-        expected = tuple(map(with_noise_of, expected, evaluate(instance, inputs)))
-    return expected
+        yield evaluate(instance, inputs)
+
+
+def _without_explained(expected: Expected, actual: Array, error: Doubles) -> Expected:
+    wrong = wrong_elements(actual, expected)
+    if expected.truth.dtype.kind != "f" or np.count_nonzero(wrong) > OUTLIERS * wrong.size:
+        return expected
+    with np.errstate(invalid="ignore"):
+        explained = np.abs(actual.astype(np.float64) - expected.truth) <= MULTIPLE * error
+    return replace(expected, counts=expected.counts & ~(wrong & explained))
 
 
 def rounded_otherwise(instance: Instance, values: ValueSet) -> tuple[Expected, ...]:

@@ -24,7 +24,14 @@ from kernel_gym.verifier.expected import (
     telling_of_stress,
     wrong_elements,
 )
-from kernel_gym.verifier.reference import evaluate, independent_dimensions, nudged, rows_are_independent
+from kernel_gym.verifier.reference import (
+    evaluate,
+    expect,
+    independent_dimensions,
+    nudged,
+    rows_are_independent,
+    without_near_ties,
+)
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.value_sets import TELLING, References, make
 from kernel_gym.verifier.values import EDGE, POOL, RUNGS, SEVERE, SEVERE_VALUES, SMALLEST, Rows, draw_mixed
@@ -139,6 +146,26 @@ def test_noise_is_the_largest_of_several_nudges(make_task, monkeypatch):
     once = nudged(task.instance(task.public), values)[0].noise
     assert (several >= once).all()
     assert (several > once).any()
+
+
+def test_near_ties_of_large_scores_are_excused_and_other_errors_are_not(make_task):
+    task = make_task("torch.softmax(1e4 * x, dim=1)")
+    drawn = make(task, task.timing, "ordinary", SEEDS, "ties")
+    x = drawn.values[0].copy()
+    x[0, 0] = 200.0
+    x[0, 1] = np.nextafter(x[0, 0], np.float32(0))
+    x[1, 0] = 200.0
+    instance = task.instance(task.timing)
+    (expected,) = expect(instance, (x,))
+    values = replace(drawn, values=(x,), expected=(replace(expected, noise=0.0),))  # the reference was lucky
+    truth = expected.truth
+    assert 0.1 < truth[0, 0] < 0.9
+    for row, excused in ((0, True), (1, False)):
+        actual = truth.astype(np.float32)
+        actual[row, 0] *= 0.99
+        assert wrong_elements(actual, values.expected[0]).sum() == 1
+        (expected,) = without_near_ties(instance, values, (actual,))
+        assert wrong_elements(actual, expected).any() != excused
 
 
 def test_outputs_with_other_rows_are_judged_as_a_whole():
