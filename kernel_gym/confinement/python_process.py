@@ -198,7 +198,14 @@ def _readable() -> tuple[str, ...]:
     package = str(Path(__file__).resolve().parent.parent)
     system = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom")
     figures = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system")
-    return tuple(dict.fromkeys([sys.prefix, sys.base_prefix, *installed, package, *system, *figures]))
+    linked = [path for folder in installed for path in linked_from(Path(folder))]
+    return tuple(dict.fromkeys([sys.prefix, sys.base_prefix, *installed, *linked, package, *system, *figures]))
+
+
+def linked_from(folder: Path) -> list[str]:
+    """Return where the links in a folder lead: a process that may read the folder may not read these."""
+    links = [entry.resolve() for entry in sorted(folder.glob("*")) if entry.is_symlink()]
+    return [str(path) for path in links if path.exists() and not path.is_relative_to(folder.resolve())]
 
 
 def _environment(folder: Path, threads: int) -> dict[str, str]:

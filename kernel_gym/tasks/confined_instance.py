@@ -12,6 +12,7 @@ import signal
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from math import prod
 from threading import Lock
 
 import torch
@@ -23,6 +24,7 @@ from kernel_gym.tasks import messages
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.messages import BrokenMessage, Request, Response
 from kernel_gym.tasks.specs import DTYPES, Case, Signature
+from kernel_gym.tasks.trials import Counts, Trial
 
 #: Seconds that one call may take: to load the file and look at it, and to evaluate it at large sizes.
 LOAD_SECONDS, EVALUATE_SECONDS = 45.0, 600.0
@@ -51,18 +53,33 @@ class ConfinedInstance:
             raise TaskError("the confined process answered without a signature")
         self.signature: Signature = _checked(response.signature, case, MOST_BYTES if public else None)
 
-    def evaluate(
-        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
-    ) -> tuple[torch.Tensor, ...]:
+    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
         """Run the reference on `inputs`; see `kernel_gym.tasks.task.Instance`."""
+        return self._evaluate("evaluate", inputs, dtype, Trial())[0]
+
+    def tried(
+        self,
+        inputs: Sequence[torch.Tensor],
+        trial: Trial,
+        dtype: torch.dtype | None = None,
+        usual: torch.Tensor | None = None,
+    ) -> tuple[tuple[torch.Tensor, ...], Counts]:
+        """Run the reference as a trial says; see `kernel_gym.tasks.task.Instance`."""
+        tensors = [*inputs, *(() if usual is None else (usual,))]
+        outputs, response = self._evaluate("tried", tensors, dtype, trial)
+        return outputs, _checked_counts(response.counts, self.case)
+
+    def _evaluate(
+        self, method: messages.Method, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None, trial: Trial
+    ) -> tuple[tuple[torch.Tensor, ...], Response]:
         precision = str(dtype).removeprefix("torch.") if dtype is not None else None
         # In float64 an output may have eight bytes where the signature has one.
         limit = 8 * sum(spec.numel for spec in self.signature.outputs)
-        _, outputs = self._call("evaluate", inputs, precision, limit, EVALUATE_SECONDS, rounded=rounded)
+        response, outputs = self._call(method, inputs, precision, limit, EVALUATE_SECONDS, trial=trial)
         returned = [(tuple(tensor.shape), tensor.dtype.is_floating_point) for tensor in outputs]
         if returned != [(spec.shape, "float" in spec.dtype) for spec in self.signature.outputs]:
             raise TaskError(f"the reference returns other tensors than before at case {self.case.name!r}")
-        return tuple(outputs)
+        return tuple(outputs), response
 
     def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
         """Return the means and variances of what reaches each batch norm; see `kernel_gym.tasks.task.Instance`."""
@@ -102,6 +119,10 @@ class ConfinedInstance:
         """Return whether `forward` computes what sums of products and clipping at zero cannot."""
         return self._call("work")[0].nonlinear
 
+    def iterations(self) -> int:
+        """Return the number of iterations that the module has; 0 if it does not have such a number."""
+        return max(0, min(self._call("work")[0].iterations, 1 << 62))
+
     def graph(self, *, layers: bool = False) -> Graph:
         """Return the module's graph of core ATen operators as plain data; `layers` keeps recurrent layers whole."""
         response, _ = self._call("layers" if layers else "graph", seconds=EVALUATE_SECONDS)
@@ -121,9 +142,9 @@ class ConfinedInstance:
         limit_bytes: int = 0,
         seconds: float | None = None,
         seed: int = 0,
-        rounded: bool = False,
+        trial: Trial | None = None,
     ) -> tuple[Response, list[torch.Tensor]]:
-        request = Request(method, self._digest, self.case, self._public, precision, seed, rounded)
+        request = Request(method, self._digest, self.case, self._public, precision, seed, trial or Trial())
         return _processes(os.getpid()).get(self._source).call(request, inputs, limit_bytes, seconds or LOAD_SECONDS)
 
 
@@ -139,6 +160,16 @@ def _checked(signature: Signature, case: Case, most: int | None) -> Signature:
     if most is not None and signature.nbytes > most:
         raise TaskError(f"tensors of {signature.nbytes >> 20} MB at case {case.name!r}: at most {most >> 20} MB")
     return signature
+
+
+def _checked_counts(counts: Counts, case: Case) -> Counts:
+    """Return the numbers of a run that a module can have."""
+    weights = [(*shape, prod(shape)) for shape in counts.softmaxes]
+    numbers = (counts.constant_activations, *counts.products, *(number for each in weights for number in each))
+    dimensions = {len(shape) for shape in counts.softmaxes}
+    if not all(0 <= number < 1 << 62 for number in numbers) or not dimensions <= {*range(1, MOST_DIMENSIONS + 1)}:
+        raise TaskError(f"the confined process answered with impossible counts at case {case.name!r}")
+    return counts
 
 
 @lru_cache(maxsize=2048)

@@ -77,6 +77,7 @@ def _call(
 ) -> tuple[Response, list[torch.Tensor]]:
     import torch
 
+    precision = getattr(torch, request.precision) if request.precision else None
     match request.method:
         case "signature":
             return Response(signature=instance.signature), []
@@ -94,10 +95,14 @@ def _call(
         case "own_inputs":
             return Response(), list(instance.own_inputs(request.seed))
         case "work":
-            return Response(work=instance.work(), nonlinear=instance.nonlinear()), []
+            numbers = Response(work=instance.work(), nonlinear=instance.nonlinear(), iterations=instance.iterations())
+            return numbers, []
         case "evaluate":
-            precision = getattr(torch, request.precision) if request.precision else None
-            return Response(), list(instance.evaluate(tensors, precision, request.rounded))
+            return Response(), list(instance.evaluate(tensors, precision))
+        case "tried":
+            inputs = tensors[: len(instance.signature.inputs)]
+            outputs, counts = instance.tried(inputs, request.trial, precision, *tensors[len(inputs) :])
+            return Response(counts=counts), list(outputs)
 
 
 if __name__ == "__main__":

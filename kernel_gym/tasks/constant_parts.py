@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 
 #: Numbers of rows, or a slice of all.
@@ -70,9 +68,9 @@ class ConstantActivations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         usual: Which rows of the argument have no stress. Its shape is that of the leading dimensions of the argument.
     """
 
-    def __init__(self, usual: NDArray[np.bool_]) -> None:
+    def __init__(self, usual: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.usual, self.count = torch.from_numpy(usual), 0
+        self.usual, self.count = usual, 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

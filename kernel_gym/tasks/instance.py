@@ -15,7 +15,7 @@ import logging
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -40,9 +40,9 @@ from kernel_gym.tasks.exported_graph import TRACING, data_dependent, export_modu
 from kernel_gym.tasks.forward_calls import FewCalls, ForwardCalls, FunctionalForward, Layers, TooManyCalls, same_memory
 from kernel_gym.tasks.graph import Graph, graph_of
 from kernel_gym.tasks.module_copy import as_floats, bound_copy, copied, tensor_attributes, with_fakes
-from kernel_gym.tasks.rounding import RoundedOtherwise
 from kernel_gym.tasks.size_constants import with_sizes
 from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, TensorSpec, input_seed, model_seed
+from kernel_gym.tasks.trials import Counts, Trial, TrialModes
 from kernel_gym.tasks.value_domains import OnHost, Products, Recorder, observed_domain, state_domain
 
 #: Buffers that batch statistics fill. Every other buffer holds a value that the module defines (a mask, a table).
@@ -102,20 +102,40 @@ class ModuleInstance:
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.signature = self._signature(domains)
 
-    def evaluate(
-        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
-    ) -> tuple[torch.Tensor, ...]:
+    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
         """Run the reference on `inputs`; see `kernel_gym.tasks.task.Instance`."""
+        return self._evaluate(self.model(), inputs, dtype, nullcontext())
+
+    def tried(
+        self,
+        inputs: Sequence[torch.Tensor],
+        trial: Trial,
+        dtype: torch.dtype | None = None,
+        usual: torch.Tensor | None = None,
+    ) -> tuple[tuple[torch.Tensor, ...], Counts]:
+        """Run the reference as a trial says; see `kernel_gym.tasks.task.Instance`."""
+        model, modes = self.model(), TrialModes(trial, usual)
+        if trial.fewer_iterations and self.iterations() > 0:
+            model = copy(model)  # other threads use the module itself
+            model.__dict__["iterations"] = self.iterations() - 1
+        return self._evaluate(model, inputs, dtype, modes), modes.counts
+
+    def _evaluate(
+        self,
+        model: torch.nn.Module,
+        inputs: Sequence[torch.Tensor],
+        dtype: torch.dtype | None,
+        modes: AbstractContextManager[None],
+    ) -> tuple[torch.Tensor, ...]:
         if len(inputs) != len(self.signature.inputs):
             raise TaskError(f"the reference takes {len(self.signature.inputs)} tensors, not {len(inputs)}")
-        module, arguments = self._bound([_copy(tensor, dtype) for tensor in inputs], dtype)
-        rounding = RoundedOtherwise() if rounded else nullcontext()
+        module, arguments = self._bound(model, [_copy(tensor, dtype) for tensor in inputs], dtype)
         with (
             torch.no_grad(),
             OnHost(),
             self._draws(dtype),
             _task_error("the reference does not run", self.case),
-            rounding,
+            modes,
         ):
             outputs = _tensors(module(*arguments))
         names = [spec.name for spec in self.signature.inputs if spec.origin == "argument"]
@@ -126,7 +146,8 @@ class ModuleInstance:
 
     def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
         """Return the means and variances of what reaches each batch norm; see `kernel_gym.tasks.task.Instance`."""
-        module, arguments = self._bound([_copy(tensor, torch.float64) for tensor in inputs], torch.float64)
+        copies = [_copy(tensor, torch.float64) for tensor in inputs]
+        module, arguments = self._bound(self.model(), copies, torch.float64)
         for layer in module.modules():
             if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) and layer.running_mean is not None:
                 layer.register_forward_pre_hook(_take_statistics)
@@ -143,7 +164,7 @@ class ModuleInstance:
 
     def bound(self, inputs: Sequence[torch.Tensor], device: torch.device) -> Callable[[], object]:
         """Return a call of the reference on `inputs` (ordered as `signature.inputs`), on a device of torch's."""
-        module, arguments = self._bound([tensor.to(device) for tensor in inputs])
+        module, arguments = self._bound(self.model(), [tensor.to(device) for tensor in inputs])
 
         def call() -> object:
             with (
@@ -157,27 +178,22 @@ class ModuleInstance:
         return call
 
     def _bound(
-        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None
+        self, model: torch.nn.Module, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None
     ) -> tuple[torch.nn.Module, tuple[object, ...]]:
-        """Return a module with these parameters, buffers and constants, and its arguments."""
+        """Return a copy of the module with these parameters, buffers and constants, and its arguments."""
         named = list(zip(self.signature.inputs, inputs, strict=True))
         held = {spec.name: tensor for spec, tensor in named if spec.origin != "argument"}
         arguments = [tensor for spec, tensor in named if spec.origin == "argument"]
-        return bound_copy(self.model(), held, dtype), _with_tensors(self._arguments, arguments)
+        return bound_copy(model, held, dtype), _with_tensors(self._arguments, arguments)
 
     def model(self) -> torch.nn.Module:
         """Return the module in `eval()` with randomised parameters and buffers."""
         return self._model
 
-    def with_fewer_iterations(self) -> ModuleInstance | None:
-        """Return the task with one iteration less; None if its module does not have a number of iterations."""
-        iterations = getattr(self.model(), "iterations", None)
-        if not isinstance(iterations, int) or iterations < 2:
-            return None
-        other, module = copy(self), copy(self.model())  # other threads use the module itself
-        module.__dict__["iterations"] = iterations - 1
-        other.__dict__["_model"] = module
-        return other
+    def iterations(self) -> int:
+        """Return the number of iterations that the module has; 0 if it does not have such a number."""
+        iterations = getattr(self._fake_model, "iterations", None)
+        return max(0, iterations) if isinstance(iterations, int) else 0
 
     def example_arguments(self) -> tuple[object, ...]:
         """Return the arguments of `forward` that `get_inputs()` gives, tensors and scalars; the same at every call."""

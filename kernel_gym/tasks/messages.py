@@ -17,6 +17,7 @@ from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.specs import DTYPES, Case, Signature, TensorSpec
+from kernel_gym.tasks.trials import Counts, Trial
 
 #: Bytes of a message's text, and tensors, that are accepted; the graph of a large network has some megabytes and some
 #: thousand parameters.
@@ -25,7 +26,16 @@ TEXT_LIMIT, MOST_TENSORS = 32 << 20, 10_000
 MOST_DIMENSIONS = 32
 
 Method = Literal[
-    "signature", "run_example", "evaluate", "statistics", "fixed_inputs", "own_inputs", "work", "graph", "layers"
+    "signature",
+    "run_example",
+    "evaluate",
+    "tried",
+    "statistics",
+    "fixed_inputs",
+    "own_inputs",
+    "work",
+    "graph",
+    "layers",
 ]
 
 _LENGTH = struct.Struct("<Q")
@@ -42,7 +52,7 @@ class Request:
         public: The case that tells the domains of the inputs; None to leave them out.
         precision: The element type in which `evaluate` computes; None for the task's own.
         seed: What `own_inputs` draws from.
-        rounded: Whether `evaluate` rounds sums as another order of summation would.
+        trial: What is otherwise in the run of `tried`.
     """
 
     method: Method
@@ -51,7 +61,7 @@ class Request:
     public: Case | None = None
     precision: str | None = None
     seed: int = 0
-    rounded: bool = False
+    trial: Trial = field(default_factory=Trial)
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,8 @@ class Response:
     positions: list[int] = field(default_factory=list)
     work: int = 0
     nonlinear: bool = False
+    iterations: int = 0
+    counts: Counts = field(default_factory=Counts)
 
 
 #: A text that is wrong in one place is not read further: each mistake would be kept.

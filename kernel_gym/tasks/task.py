@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from kernel_gym.tasks.graph import Graph
+    from kernel_gym.tasks.trials import Counts, Trial
 
 
 class Instance(Protocol):
@@ -25,13 +26,24 @@ class Instance(Protocol):
     case: Case
     signature: Signature
 
-    def evaluate(
-        self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None, rounded: bool = False
-    ) -> tuple[torch.Tensor, ...]:
-        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision.
+    def evaluate(self, inputs: Sequence[torch.Tensor], dtype: torch.dtype | None = None) -> tuple[torch.Tensor, ...]:
+        """Run the reference on `inputs` (ordered as `signature.inputs`); `dtype` raises or lowers its precision."""
 
-        With `rounded` its sums are off as those of another order of summation in float32 would be.
+    def tried(
+        self,
+        inputs: Sequence[torch.Tensor],
+        trial: Trial,
+        dtype: torch.dtype | None = None,
+        usual: torch.Tensor | None = None,
+    ) -> tuple[tuple[torch.Tensor, ...], Counts]:
+        """Run the reference on `inputs` as a trial says, and count its parts.
+
+        `usual` says which rows of the first argument have no stress; its shape is that of the leading dimensions.
+        Activations are counted only with it.
         """
+
+    def iterations(self) -> int:
+        """Return the number of iterations that the module has; 0 if it does not have such a number."""
 
     def statistics(self, inputs: Sequence[torch.Tensor]) -> dict[int, torch.Tensor]:
         """Return the means and variances of what reaches each batch norm on `inputs`, in float64.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kernel_gym.tasks.rounding import HALF_UNIT
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
+from kernel_gym.tasks.trials import Counts, Trial
 from kernel_gym.verifier.expected import (
     MULTIPLE,
     OUTLIERS,
@@ -169,7 +170,8 @@ def rounded_otherwise(instance: Instance, values: ValueSet) -> tuple[Expected, .
 
     Where all results are small, because large terms cancel, those of the reference in its own order are chance.
     """
-    return tuple(map(with_noise_of, values.expected, evaluate(instance, values.values, torch.float64, rounded=True)))
+    others, _ = tried(instance, values.values, Trial(rounded="sums"), torch.float64)
+    return tuple(map(with_noise_of, values.expected, others))
 
 
 def rounded_either_way(instance: Instance, values: ValueSet, outputs: tuple[Array, ...]) -> tuple[Expected, ...]:
@@ -243,12 +245,28 @@ def evaluate(
     values: tuple[Array, ...],
     dtype: torch.dtype | None = None,
     widen: bool = True,
-    rounded: bool = False,
 ) -> tuple[Array, ...]:
     """Run the reference on arrays; floats are returned as float64, without `widen` at least as float32."""
     with torch.no_grad():
-        outputs = instance.evaluate([to_torch(array) for array in values], dtype, rounded)
+        outputs = instance.evaluate([to_torch(array) for array in values], dtype)
     return tuple(_to_numpy(tensor, torch.float64 if widen else torch.float32) for tensor in outputs)
+
+
+def tried(
+    instance: Instance,
+    values: tuple[Array, ...],
+    trial: Trial,
+    dtype: torch.dtype | None = None,
+    usual: NDArray[np.bool_] | None = None,
+) -> tuple[tuple[Array, ...], Counts]:
+    """Run the reference on arrays as a trial says; floats are returned at least as `dtype`, and as float32.
+
+    `usual` says which rows of the first argument have no stress: activations that are the same in these are counted.
+    """
+    rows = None if usual is None else to_torch(usual)
+    with torch.no_grad():
+        outputs, counts = instance.tried([to_torch(array) for array in values], trial, dtype, rows)
+    return tuple(_to_numpy(tensor, dtype or torch.float32) for tensor in outputs), counts
 
 
 def to_torch(array: Array) -> torch.Tensor:

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from kernel_gym.errors import TaskError
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
-from kernel_gym.tasks.instance import ModuleInstance
-from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedResults, in_half_precision
+from kernel_gym.tasks.rounding import in_half_precision
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
+from kernel_gym.tasks.trials import Trial
 from kernel_gym.verifier.expected import (
     BASE,
     UNDEFINED,
@@ -49,6 +48,7 @@ from kernel_gym.verifier.reference import (
     independent_dimensions,
     rows_are_independent,
     to_torch,
+    tried,
     with_fixed,
 )
 from kernel_gym.verifier.secret import Seeds
@@ -246,9 +246,8 @@ def _seeing_products(
     saturated, constant = False, 0
     for position in heavy_products(task, instance.case):
         usual = _rows_without_stress(instance.signature, values, rows)
-        with ProductInHalfPrecision(position), ConstantActivations(usual) as activations:
-            shadows = evaluate(instance, values, widen=False)
-        constant = activations.count
+        shadows, counts = tried(instance, values, Trial(half=position), usual=usual)
+        constant = counts.constant_activations
         expected = seeing(expected, shadows, _depth(instance))
         if independent_dimensions(task) and not saturated:
             saturated = is_seen_without_stress_only(expected, shadows)
@@ -273,8 +272,7 @@ def _seeing_softmaxes(
     """
     hidden = 0
     for position in _not_seen_together(task, instance, values, expected):
-        with ConstantWeights({position: slice(None)}):
-            shadows = evaluate(instance, values, widen=False)
+        shadows, _ = tried(instance, values, Trial(constant_weights={position: None}))
         if not any(map(_is_wrong_without_stress, shadows, expected)):
             expected = seeing(expected, shadows, _depth(instance))
             hidden += not any(map(_is_wrong_without_stress, shadows, expected))
@@ -283,10 +281,9 @@ def _seeing_softmaxes(
 
 def _hides_an_iteration(instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
     """Return whether the last of the module's iterations could be left out: the ones before it have converged."""
-    fewer = instance.with_fewer_iterations() if isinstance(instance, ModuleInstance) else None
-    if fewer is None:
+    if instance.iterations() < 2:
         return False
-    shadows = evaluate(fewer, values, widen=False)
+    shadows, _ = tried(instance, values, Trial(fewer_iterations=True))
     return not any(map(_is_wrong_without_stress, shadows, expected))
 
 
@@ -304,8 +301,7 @@ def _not_seen_together(
     if len(softmaxes) < 2 or len(usual) < len(softmaxes) or any(shape[0] != batch for shape in softmaxes.values()):
         return list(softmaxes)
     rows = {softmax: usual[i :: len(softmaxes)].tolist() for i, softmax in enumerate(softmaxes)}
-    with ConstantWeights(rows):
-        shadows = evaluate(instance, values, widen=False)
+    shadows, _ = tried(instance, values, Trial(constant_weights=rows))
     wrong = [as_rows(wrong_elements(*pair), batch) for pair in zip(shadows, expected, strict=True)]
     return [softmax for softmax in softmaxes if not any(output[rows[softmax]].any() for output in wrong)]
 
@@ -348,11 +344,10 @@ def _large_parts(task: Task, case: Case) -> tuple[tuple[int, ...], dict[int, tup
     if all(spec.dtype != "float32" for spec in instance.signature.outputs):
         return (), {}
     zeros = (np.zeros(spec.shape, numpy_dtype(spec.dtype)) for spec in instance.signature.inputs)
-    with ProductInHalfPrecision() as products, ConstantWeights() as softmaxes:
-        evaluate(instance, with_fixed(instance, tuple(zeros)), widen=False)
-    shapes = softmaxes.shapes if products.work else []
+    _, counts = tried(instance, with_fixed(instance, tuple(zeros)), Trial())
+    shapes = counts.softmaxes if counts.products else []
     large = _large([prod(shape) for shape in shapes], LARGE_SOFTMAX)
-    return _large(products.work, HEAVY), {position: shapes[position] for position in large}
+    return _large(counts.products, HEAVY), {position: shapes[position] for position in large}
 
 
 def _large(sizes: list[int], share: float) -> tuple[int, ...]:
@@ -372,8 +367,7 @@ def _without_noise_of_order(
     A kernel that leaves a part of a sum out could hide in this noise. At small sizes noisy sets are drawn again with
     tamer values instead, because their noise may be that of a formula, such as one that subtracts nearly equal numbers.
     """
-    with RoundedResults():  # type: ignore[no-untyped-call]
-        rounded = evaluate(instance, values, torch.float64)
+    rounded, _ = tried(instance, values, Trial(rounded="results"), torch.float64)
     explained = (
         expected_from(output.truth, other, spec.dtype, rows)
         for output, other, spec in zip(expected, rounded, instance.signature.outputs, strict=True)

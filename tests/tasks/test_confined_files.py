@@ -21,6 +21,7 @@ from kernel_gym.tasks.graph import Call, Graph
 from kernel_gym.tasks.messages import Response
 from kernel_gym.tasks.specs import Case, Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
+from kernel_gym.tasks.trials import Counts, Trial
 
 PROBLEMS = Path(__file__).parent / "problems"
 GOOD = """
@@ -273,6 +274,29 @@ def test_an_amount_of_work_that_no_kernel_has_is_limited(monkeypatch):
     assert confined_instance.ConfinedInstance("", "", None, Case("public", "public")).work() == 1 << 62
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [
+        Counts(products=[1 << 62]),
+        Counts(products=[10**400]),
+        Counts(products=[-1]),
+        Counts(softmaxes=[()]),
+        Counts(softmaxes=[(2, -2)]),
+        Counts(softmaxes=[(1 << 31, 1 << 31)]),
+        Counts(softmaxes=[(0, 1 << 70)]),
+        Counts(softmaxes=[(1,) * 9]),
+        Counts(constant_activations=-1),
+        Counts(constant_activations=10**400),
+    ],
+)
+def test_counts_that_no_module_has_are_refused(monkeypatch, counts):
+    answer = (Response(signature=Signature((), ()), counts=counts), [])
+    monkeypatch.setattr(confined_instance.ConfinedInstance, "_call", lambda *_, **__: answer)
+    instance = confined_instance.ConfinedInstance("", "", None, Case("public", "public"))
+    with pytest.raises(TaskError, match="impossible counts"):
+        instance.tried((), Trial())
+
+
 def test_a_process_that_dies_is_started_again(tmp_path):
     task = load(tmp_path, GOOD)
     instance = task.instance(task.public)
@@ -358,6 +382,26 @@ def test_a_process_that_cannot_be_confined_runs_nothing(tmp_path, monkeypatch):
 def test_a_module_that_cannot_be_imported_is_named():
     with pytest.raises(InfrastructureError, match="did not start: ModuleNotFoundError: No module named 'no_module'"):
         python_process.PythonProcess("no_module", "problem file", 1)
+
+
+def test_packages_that_are_links_are_readable(tmp_path, monkeypatch):
+    """As in a virtual environment that shares the packages of another one."""
+    packages, elsewhere = tmp_path / "site-packages", tmp_path / "elsewhere"
+    (elsewhere / "linked").mkdir(parents=True)
+    (elsewhere / "linked" / "__init__.py").write_text("number = 4711")
+    packages.mkdir()
+    (packages / "linked").symlink_to(elsewhere / "linked")
+    (packages / "again").symlink_to(packages)
+    (packages / "broken").symlink_to(elsewhere / "nothing")
+    assert python_process.linked_from(packages) == [str(elsewhere / "linked")]
+    python_process._readable.cache_clear()
+    try:
+        with monkeypatch.context() as patched:
+            patched.syspath_prepend(str(packages))
+            look = f"import sys\nsys.path.append({str(packages)!r})\nimport linked\nraise ValueError(linked.number)"
+            assert "ValueError: 4711" in fails(tmp_path, at_import(look))
+    finally:
+        python_process._readable.cache_clear()
 
 
 @pytest.mark.slow

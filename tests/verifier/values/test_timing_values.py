@@ -643,7 +643,7 @@ def test_activations_that_are_the_same_in_all_rows_without_stress_count(code, co
     x = torch.from_numpy(np.random.default_rng(0).uniform(-1, 1, (8, 16)).astype(np.float32))
     if "mean" not in code:
         x[::4] *= 1e3
-    with ConstantActivations(usual) as activations:
+    with ConstantActivations(torch.from_numpy(usual)) as activations:
         eval(code)
     assert activations.count == count
 

@@ -1,0 +1,90 @@
+"""Trials: runs of the reference in which one thing is otherwise, as in a kernel that saves work.
+
+A trial is plain data, so that it can be sent to the process in which the reference runs.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Literal
+
+import torch
+
+from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
+from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedOtherwise, RoundedResults
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is otherwise in a run of the reference; by default nothing.
+
+    Args:
+        half: The product in float32 that is in half precision, in the order in which they are computed.
+        constant_weights: The rows, by the first dimension, in which softmaxes in float32 have constant weights, for
+            each softmax in the order in which they are computed; None for all rows.
+        rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
+            operators are rounded to float32. Both are for runs in float64.
+        fewer_iterations: Whether the last of the module's iterations is left out.
+    """
+
+    half: int | None = None
+    constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
+    rounded: Literal["sums", "results"] | None = None
+    fewer_iterations: bool = False
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a run of the reference consists of.
+
+    Args:
+        products: Multiply-adds of each product in float32, in the order in which they are computed.
+        softmaxes: Shape of the weights of each softmax in float32; (0,) if there is only one weight in a sum.
+        constant_activations: Number of activations whose results are the same in all rows without stress; 0 if it was
+            not said which rows these are.
+    """
+
+    products: list[int] = field(default_factory=list)
+    softmaxes: list[tuple[int, ...]] = field(default_factory=list)
+    constant_activations: int = 0
+
+
+class TrialModes:
+    """The modes of torch in which the operators of a trial run, but for the number of iterations; they count.
+
+    Args:
+        trial: What is otherwise.
+        usual: Which rows have no stress, see `ConstantActivations`; None if activations are not counted.
+    """
+
+    def __init__(self, trial: Trial, usual: torch.Tensor | None) -> None:
+        self._products = ProductInHalfPrecision(trial.half)
+        self._softmaxes = ConstantWeights(
+            {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
+        )
+        self._activations = None if usual is None else ConstantActivations(usual)
+        self._rounding = _rounding(trial)
+        self._entered = ExitStack()
+
+    def __enter__(self) -> None:
+        for mode in (self._products, self._softmaxes, self._activations or nullcontext(), self._rounding):
+            self._entered.enter_context(mode)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._entered.__exit__(kind, error, traceback)
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted so far."""
+        constant = 0 if self._activations is None else self._activations.count
+        return Counts(self._products.work, self._softmaxes.shapes, constant)
+
+
+def _rounding(trial: Trial) -> AbstractContextManager[object]:
+    if trial.rounded == "sums":
+        return RoundedOtherwise()
+    return RoundedResults() if trial.rounded == "results" else nullcontext()  # type: ignore[no-untyped-call]
