@@ -11,6 +11,7 @@ import os
 import signal
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import prod
 from threading import Lock
@@ -23,13 +24,17 @@ from kernel_gym.errors import KernelGymError, ProblemFileDied, TaskError
 from kernel_gym.tasks import messages
 from kernel_gym.tasks.graph import Graph
 from kernel_gym.tasks.messages import BrokenMessage, Request, Response
-from kernel_gym.tasks.specs import DTYPES, Case, Signature
+from kernel_gym.tasks.specs import DTYPES, Case, InputSpec, Signature
 from kernel_gym.tasks.trials import Counts, Trial
 
 #: Seconds that one call may take: to load the file and look at it, and to evaluate it at large sizes.
 LOAD_SECONDS, EVALUATE_SECONDS = 45.0, 600.0
 #: Bytes of all tensors of a case at which kernels are judged, and dimensions of a tensor.
 MOST_BYTES, MOST_DIMENSIONS = 8 << 30, 8
+#: Elements of a tensor, whose sizes in float64 have 64 bits, and the largest index, of which sums have.
+MOST_ELEMENTS, LARGEST_INDEX = 1 << 60, 1 << 61
+#: Characters of a name, and of a line that a problem file wrote.
+LONGEST_NAME, LONGEST_LINE = 1000, 300
 #: Confined processes that are kept; each holds some 300 MB.
 MOST_PROCESSES = 8
 
@@ -150,16 +155,51 @@ class ConfinedInstance:
 
 def _checked(signature: Signature, case: Case, most: int | None) -> Signature:
     """Return a signature that tensors can have: what a problem file says of itself may be anything."""
+    at = f"at case {case.name!r}"
     for spec in (*signature.inputs, *signature.outputs):
         if spec.dtype not in DTYPES or len(spec.shape) > MOST_DIMENSIONS or min(spec.shape, default=0) < 0:
-            raise TaskError(f"a tensor of {spec.dtype[:40]} with {len(spec.shape)} dimensions at case {case.name!r}")
-    if any(not 0 <= spec.domain.low < spec.domain.limit for spec in signature.inputs if spec.domain.kind == "index"):
-        raise TaskError(f"an input of indices without a range at case {case.name!r}")
-    if any(not -(2**63) <= value < 2**63 for value in signature.ints):
-        raise TaskError(f"an attribute of more than 64 bits at case {case.name!r}")
+            raise TaskError(f"a tensor of {one_line(spec.dtype)[:40]} with {len(spec.shape)} dimensions {at}")
+        if prod(max(extent, 1) for extent in spec.shape) >= MOST_ELEMENTS:
+            raise TaskError(f"a tensor with extents that no memory has {at}")
+    for spec in signature.inputs:
+        _check_domain(spec, at, most)
+    if any(not -(2**63) <= value < 2**63 for value in (*signature.ints, signature.calls)):
+        raise TaskError(f"an attribute of more than 64 bits {at}")
+    names = (*(spec.name for spec in signature.inputs), *signature.changes, signature.structure)
+    if any(len(name) > LONGEST_NAME or not name.isprintable() for name in names):
+        raise TaskError(f"a name that cannot be printed {at}")
     if most is not None and signature.nbytes > most:
-        raise TaskError(f"tensors of {signature.nbytes >> 20} MB at case {case.name!r}: at most {most >> 20} MB")
-    return signature
+        raise TaskError(f"tensors of {signature.nbytes >> 20} MB {at}: at most {most >> 20} MB")
+    return replace(signature, draws=tuple(map(one_line, signature.draws)))
+
+
+def _check_domain(spec: InputSpec, at: str, most: int | None) -> None:
+    """Raise a TaskError for a domain from which no values can be drawn."""
+    domain = spec.domain
+    if not 0 <= domain.factors < MOST_ELEMENTS:
+        raise TaskError(f"an input of an impossible number of factors {at}")
+    if domain.kind != "index" or spec.dtype == "bool":
+        return
+    least, largest = -LARGEST_INDEX, LARGEST_INDEX
+    if "int" in spec.dtype:
+        span = torch.iinfo(getattr(torch, spec.dtype))
+        least, largest = max(least, span.min), min(largest, span.max)
+    if not least <= domain.low < domain.limit <= largest + 1:
+        raise TaskError(f"an input of indices without a range {at}")
+    if domain.distinct and (not spec.shape or (most is not None and _drawn_bytes(spec) > most)):
+        raise TaskError(f"an input of distinct indices of too wide a range {at}")
+
+
+def _drawn_bytes(spec: InputSpec) -> int:
+    """Return the size of all indices of a range in the order of each row."""
+    rows = spec.numel // max(spec.shape[-1], 1)
+    return 8 * rows * (spec.domain.limit - spec.domain.low)
+
+
+def one_line(text: str) -> str:
+    """Return a text of somebody else as one short line that can be printed."""
+    words = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST_LINE]).split()
+    return " ".join(words)[:LONGEST_LINE]
 
 
 def _checked_counts(counts: Counts, case: Case) -> Counts:
@@ -204,7 +244,7 @@ class _ConfinedProcess(PythonProcess):
             except (OSError, EOFError, BrokenMessage) as error:
                 raise self._end(request.case, seconds, error) from error
         if response.error is not None:
-            raise TaskError(response.error)
+            raise TaskError(one_line(response.error))
         return response, outputs
 
     def _end(self, case: Case, seconds: float, error: Exception) -> KernelGymError:
@@ -218,7 +258,7 @@ class _ConfinedProcess(PythonProcess):
             name = signal.Signals(-status).name
             limit = f"it may use {python_process.MEMORY_BYTES >> 30} GB of memory"
             return ProblemFileDied(f"the problem file was ended by {name} at case {case.name!r}; {limit}")
-        last = f": {words.splitlines()[-1]}" if words else ""
+        last = f": {one_line(words.splitlines()[-1])}" if words else ""
         return ProblemFileDied(f"the problem file ended its process (status {status}) at case {case.name!r}{last}")
 
 

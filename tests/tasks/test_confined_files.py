@@ -15,6 +15,7 @@ from kernel_gym.confinement import python_process
 from kernel_gym.confinement.forked_process import ForkServer
 from kernel_gym.confinement.programs import programs
 from kernel_gym.errors import InfrastructureError, ProblemFileDied, TaskError
+from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
 from kernel_gym.tasks import confined_instance, messages
 from kernel_gym.tasks.graph import Call, Graph
@@ -22,6 +23,7 @@ from kernel_gym.tasks.messages import Response
 from kernel_gym.tasks.specs import Case, Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.trials import Counts, Trial
+from kernel_gym.verifier.value_sets import References
 
 PROBLEMS = Path(__file__).parent / "problems"
 GOOD = """
@@ -241,6 +243,12 @@ def test_tensors_of_other_shapes_are_messages(shape):
         ({"shape": (1,) * 9}, (), "9 dimensions"),
         ({"shape": (1 << 40,)}, (), "MB"),
         ({"shape": (4,), "dtype": "int64", "domain": Domain("index", limit=0)}, (), "range"),
+        ({"shape": (4,), "dtype": "int8", "domain": Domain("index", limit=129)}, (), "range"),
+        ({"shape": (4,), "dtype": "uint8", "domain": Domain("index", limit=9, low=-1)}, (), "range"),
+        ({"shape": (4,), "dtype": "int64", "domain": Domain("index", limit=1 << 62)}, (), "range"),
+        ({"shape": (4,), "dtype": "int64", "domain": Domain("index", limit=1 << 40, distinct=True)}, (), "too wide"),
+        ({"shape": (), "dtype": "int64", "domain": Domain("index", limit=4, distinct=True)}, (), "too wide"),
+        ({"shape": (0, 1 << 62)}, (), "extents"),
         ({"shape": (4,)}, (1 << 70,), "64 bits"),
     ],
 )
@@ -252,6 +260,70 @@ def test_a_signature_that_no_kernel_can_have_is_refused(monkeypatch, inputs, int
     case = Case("public", "public")
     with pytest.raises(TaskError, match=words):
         confined_instance.ConfinedInstance("", "", case, case)
+
+
+#: Changes the responses of its own process: `{}` is what it does with a response, of which `s` is the signature.
+HOSTILE = """
+import dataclasses
+from dataclasses import replace as r
+from kernel_gym.tasks import messages
+from kernel_gym.tasks.specs import Domain, InputSpec, TensorSpec
+if not hasattr(messages, "true_send"):
+    messages.true_send = messages.send_response
+    def hostile(stream, response, tensors=()):
+        s = response.signature
+        if s or {1}:
+            response = r(response, {0})
+        messages.true_send(stream, response, tensors)
+    messages.send_response = hostile
+"""
+#: What a response is changed to, and the words that say what is wrong with it; None if nothing is.
+LIES = [
+    ("signature=r(s, inputs=(*s.inputs, InputSpec((0, 2**70), 'float32', 'y')))", "extents that no memory has"),
+    ("signature=r(s, outputs=(*s.outputs, TensorSpec((0, 2**70))))", "extents that no memory has"),
+    ("signature=r(s, inputs=(r(s.inputs[0], domain=Domain('index', 2**100)),))", "indices without a range"),
+    ("signature=r(s, inputs=(r(s.inputs[0], domain=Domain('index', 2**61)),))", None),
+    ("signature=r(s, inputs=(r(s.inputs[0], domain=Domain('real', 0, -5)),))", "number of factors"),
+    ("signature=r(s, inputs=(r(s.inputs[0], domain=Domain('real', 0, 10**400)),))", "number of factors"),
+    ("signature=r(s, inputs=(r(s.inputs[0], dtype='int32', domain=Domain('index', 3, 0, 0, True)),))", "other tensors"),
+    ("signature=r(s, inputs=(r(s.inputs[0], name='\\x1b[2J\\n' + 'x' * 1000),))", "name that cannot be printed"),
+    ("signature=r(s, inputs=(*s.inputs, *(InputSpec((0,), 'float32', 'y'),) * 200000))", ""),
+    ("signature=r(s, structure='x' * 10000000, calls=-5)", "name that cannot be printed"),
+    ("signature=r(s, calls=10**300)", "64 bits"),
+    ("signature=r(s, draws=('\\x1b[2J' * 100,), changes=('a',))", None),
+    ("signature=r(s, floats=(float('inf'), float('nan')))", None),
+    ("signature=r(s, outputs=(r(s.outputs[0], dtype='float64'),))", None),
+    ("error='\\x1b[31mHELLO\\n\\x1b]0;t\\x07' + 'y' * 100000", "[31mHELLO ]0;t yyy"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), LIES)
+def test_a_file_that_lies_about_itself_is_one_clear_line(tmp_path, change, words):
+    def judge() -> Task:
+        task = load(tmp_path, HOSTILE.format(change, change.startswith("error")) + GOOD)
+        for case, kind in ((task.public, "normal"), (task.public, "structured"), (task.timing, "mixed")):
+            References(secret=b"a secret").draw(task, case, kind, "timed", Kernel("int kernel;"))
+        return task
+
+    if words is None:
+        assert all(flag.isprintable() for flag in judge().flags)
+        return
+    with pytest.raises(TaskError) as caught:
+        judge()
+    line = str(caught.value)
+    assert words in line
+    assert line.isprintable()
+    assert len(line) < 400
+
+
+def test_what_a_file_writes_before_it_ends_is_one_line_that_can_be_printed(tmp_path):
+    dies = "import os\nos.write(2, b'\\x1b[31mHELLO\\x07' + b'y' * 1000)\nos._exit(3)"
+    assert fails(tmp_path, at_import(dies)).isprintable()
+
+
+def test_negative_numbers_are_indices_of_a_confined_file(tmp_path):
+    task = load(tmp_path, GOOD.replace("torch.randn(rows, columns)", "torch.randint(-3, 5, (rows, columns))"))
+    assert task.instance(task.public).signature.inputs[0].domain == Domain("index", 5, low=-3)
 
 
 @pytest.mark.parametrize("output", [torch.zeros(3), torch.zeros(4, dtype=torch.bool)])
@@ -363,8 +435,9 @@ def test_a_server_that_dies_is_started_again(tmp_path):
     values = [torch.randn(spec.shape) for spec in instance.signature.inputs]
     (first,) = instance.evaluate(values)
     server = fork_server()
+    running = [p for p in confined_instance._processes(os.getpid())._processes.values() if p.alive]
     os.kill(server.pid, signal.SIGKILL)
-    for process in confined_instance._processes(os.getpid())._processes.values():
+    for process in running:
         assert process._process.wait(10) == -signal.SIGKILL, "a process ends with its server"
     (second,) = instance.evaluate(values)
     assert torch.equal(first, second)
