@@ -23,10 +23,10 @@ from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim import gimple
 
-_INSTRUCTIONS = "kernel.instructions"
+INSTRUCTIONS = "kernel.instructions"
 #: The file of frames has the name of the object file and this.
 SUFFIX = ".frames"
-FLAGS = (*gimple.FLAGS, f"-fdump-rtl-final-uid={_INSTRUCTIONS}")
+FLAGS = (*gimple.FLAGS, f"-fdump-rtl-final-uid={INSTRUCTIONS}")
 
 #: The number of a variable. A register that holds the value of a variable `D` is `D.0_1`.
 _NUMBER = re.compile(r"D\.(\d+)(?![\w$])")
@@ -97,7 +97,7 @@ def write(target: Path, kernel: ELFFile, dump: str) -> str | None:
     Raises:
         InfrastructureError: If the dumps do not fit the object file.
     """
-    instructions = target.with_name(_INSTRUCTIONS)
+    instructions = target.with_name(INSTRUCTIONS)
     frames: dict[str, list[Word]] = {}
     for name, words in read(dump, instructions.read_text(errors="replace")):
         if words is None:

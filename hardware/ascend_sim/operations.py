@@ -2,9 +2,9 @@
 
 The compiler calls a counter at the start of every basic block. Its dump of the intermediate form (GIMPLE), written
 right after it has inserted these calls, says what each block computes. There the form is still the same for every
-machine: only the order in which the arguments of a call are computed differs. The blocks of a function lie in the
-object file in the order of the dump, so the calls of the counter, which the linker lists as relocations, tell the
-address of each block.
+machine: only the order in which the arguments of a call are computed differs. The linker lists the calls of the counter
+as relocations, which tell the address of each block. The compiler may move a block behind its only predecessor, but has
+numbered the instructions before that: the dump of the last pass tells which block of the first dump each call is in.
 
 The prices of operations are figures of the chip profile (`scalar` in `chips/base.yaml`).
 """
@@ -24,6 +24,7 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
+from kernel_gym.hardware.ascend_sim import frames, gimple
 from kernel_gym.hardware.ascend_sim.source_names import POINTER_BITS, Kind, Names, Type, lanes, type_of, unqualified
 
 DUMP = "kernel.gimple"
@@ -35,6 +36,8 @@ FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}", "-Wl,--emit-relocs")
 _COUNTER = "__sanitizer_cov_trace_pc"
 #: On both supported machines a call ends four bytes after the place that its relocation names.
 _CALL_BYTES = 4
+#: The kind and the number of an instruction, or the name of the counter in it.
+_INSTRUCTION = re.compile(rf'^\((\w+)\S* (\d+) |\("{_COUNTER}"\)', re.MULTILINE)
 
 #: Statements that move or name a value. Some cost an operation nevertheless: those that cut a number, access a
 #: bit-field, convert between types of floating point, access memory by a pointer, read a pointer or a part of a number,
@@ -184,18 +187,19 @@ def count(target: Path, source: str, headers: Mapping[str, Type], kernel: ELFFil
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
 
     Args:
-        target: The path of the object file; the dump lies beside it.
+        target: The path of the object file; the dumps lie beside it.
         source: The text that was compiled, which says what its own names of types mean.
         headers: What the names of types mean in the headers.
         kernel: The object file.
 
     Raises:
-        InfrastructureError: If the dump does not fit the object file.
+        InfrastructureError: If the dumps do not fit the object file.
     """
     blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), source, headers)
+    orders = _orders(target.with_name(frames.INSTRUCTIONS).read_text(errors="replace"))
     lines = [
         f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
-        for where, each in _placed(kernel, blocks)
+        for where, each in _placed(kernel, blocks, orders)
     ]
     target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
 
@@ -547,7 +551,31 @@ def _parameters(signature: str) -> Iterator[tuple[str, str]]:
             yield meaning, name
 
 
-def _placed(elf: ELFFile, blocks: Mapping[str, list[Operations]]) -> list[tuple[int, Operations]]:
+def _orders(dump: str) -> dict[str, list[int]]:
+    """Return the numbers of the blocks of each function in the order of the object file.
+
+    Args:
+        dump: The dump of the last pass.
+
+    Instructions are numbered in the order of the blocks before any of these is moved.
+    """
+    orders: dict[str, list[int]] = {}
+    for text in dump.split(gimple.FUNCTION)[1:]:
+        calls: dict[int, None] = {}
+        kind, number = "", 0
+        for found in _INSTRUCTION.finditer(text):
+            if found[1]:
+                kind, number = found[1], int(found[2])
+            elif kind == "call_insn":
+                calls[number] = None
+        ranks = {number: rank for rank, number in enumerate(sorted(calls))}
+        orders[gimple.name(text)] = [ranks[number] for number in calls]
+    return orders
+
+
+def _placed(
+    elf: ELFFile, blocks: Mapping[str, list[Operations]], orders: Mapping[str, list[int]]
+) -> list[tuple[int, Operations]]:
     """Return the return address of each call of the counter, in order, with the operations of its block."""
     table = list(symbols.of(elf, ".symtab"))
     calls = _calls(elf, [number for number, symbol in enumerate(table) if symbol.name == _COUNTER])
@@ -557,11 +585,13 @@ def _placed(elf: ELFFile, blocks: Mapping[str, list[Operations]]) -> list[tuple[
         if not expected:
             continue
         begin, end = np.searchsorted(calls, [symbol.value, symbol.value + symbol.size])
-        if end - begin != len(expected):
+        order = orders.get(symbol.name, [])
+        if not end - begin == len(expected) == len(order):
             raise InfrastructureError(
                 f"{symbol.name} has {end - begin} basic blocks, but {len(expected)} in the compiler's dump"
             )
-        placed.update(zip((calls[begin:end] + _CALL_BYTES).tolist(), expected, strict=True))
+        places = (calls[begin:end] + _CALL_BYTES).tolist()
+        placed.update({place: expected[number] for place, number in zip(places, order, strict=True)})
     if len(placed) != len(calls):
         raise InfrastructureError(f"{len(calls) - len(placed)} basic blocks are missing in the compiler's dump")
     return sorted(placed.items())

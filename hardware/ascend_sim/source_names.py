@@ -23,6 +23,8 @@ _BITS = {
     **{"int": 32, "unsigned": 32, "signed": 32},
 }
 _INTEGER_WORDS = frozenset(_BITS)
+#: Those that no author can declare. The others are names of the compiler.
+_KEYWORDS = _INTEGER_WORDS - {"sizetype", "ssizetype", "bitsizetype"}
 _INTEGERS = {
     **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **dict.fromkeys(["size_t", "ptrdiff_t", "uintptr_t", "intptr_t"], 64),
@@ -288,7 +290,7 @@ def _enumeration(source: str, words: Sequence[Token], begin: int) -> list[tuple[
     if named and named[0].text in _BEFORE_NAME:
         behind = takewhile(lambda index: words[index].text not in ("{", ";", "enum"), range(begin, len(words)))
         names = {words[index].text for index in behind if words[index].kind == "word"}
-        return [(name, _ANY) for name in sorted(names - _INTEGER_WORDS)]
+        return [(name, _ANY) for name in sorted(names - _KEYWORDS)]
     if len(named) > 1 and named[1].text == ":":
         end = next((i for i, word in enumerate(named) if word.text in ("{", ";")), 2)
         return [(named[0].text, _ENUM + _plain_text(source, named[2:end]))]
@@ -308,7 +310,7 @@ def _typedefs(source: str, statement: Sequence[Token], first: bool) -> list[tupl
     if simple and statement[-1].kind == "word":
         return [(statement[-1].text, meaning)]
     names = {word.text for word in statement if word.kind == "word"}
-    return [(name, _ANY) for name in sorted(names - _INTEGER_WORDS)]
+    return [(name, _ANY) for name in sorted(names - _KEYWORDS)]
 
 
 def _plain_text(source: str, words: Sequence[Token]) -> str:

@@ -94,6 +94,8 @@ def _is_constant(rows: torch.Tensor) -> bool:
     if len(rows) < 2:
         return bool(rows.numel()) and not rows.any()
     first = rows[0]
+    if first.numel() < 2:  # such as the norm of normalised rows
+        return False
     tolerance = SAME * (first.abs() + first.square().mean().sqrt())
     # Nearly always the first two rows differ.
     return all(bool(((part - first).abs() <= tolerance).all()) for part in (rows[1], rows))

@@ -26,7 +26,7 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.rounding import in_half_precision
 from kernel_gym.tasks.specs import Case, InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
-from kernel_gym.tasks.trials import Trial
+from kernel_gym.tasks.trials import Counts, Trial
 from kernel_gym.verifier.expected import (
     BASE,
     UNDEFINED,
@@ -203,7 +203,9 @@ def _draw_set(
         expected, saturated, hidden = _seeing_products(task, instance, values, expected, rows)
     if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
         expected, softmaxes = _seeing_softmaxes(task, instance, values, expected)
-        hidden += softmaxes + _hides_an_iteration(instance, values, expected)
+        hidden += softmaxes
+        if not any(flag.startswith("redundant") for flag in task.flags):  # otherwise they may be left out for all values
+            hidden += _hides_an_iteration(instance, values, expected)
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
         depth = _depth(instance)
@@ -340,14 +342,29 @@ def large_softmaxes(task: Task, case: Case) -> dict[int, tuple[int, ...]]:
 @lru_cache(maxsize=1024)
 def _large_parts(task: Task, case: Case) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]]:
     """Return the products and the softmaxes that are tried one at a time."""
-    instance = task.instance(case)
-    if all(spec.dtype != "float32" for spec in instance.signature.outputs):
+    if not _computes_floats(task.instance(case)):
         return (), {}
-    zeros = (np.zeros(spec.shape, numpy_dtype(spec.dtype)) for spec in instance.signature.inputs)
-    _, counts = tried(instance, with_fixed(instance, tuple(zeros)), Trial())
+    counts = _counts(task, case)
     shapes = counts.softmaxes if counts.products else []
     large = _large([prod(shape) for shape in shapes], LARGE_SOFTMAX)
     return _large(counts.products, HEAVY), {position: shapes[position] for position in large}
+
+
+@lru_cache(maxsize=1024)
+def _counts(task: Task, case: Case) -> Counts:
+    instance = task.instance(case)
+    zeros = (np.zeros(spec.shape, numpy_dtype(spec.dtype)) for spec in instance.signature.inputs)
+    return tried(instance, with_fixed(instance, tuple(zeros)), Trial())[1]
+
+
+def _computes_floats(instance: Instance) -> bool:
+    return any(spec.dtype == "float32" for spec in instance.signature.outputs)
+
+
+def _has_softmaxes(task: Task) -> bool:
+    """Return whether a task has softmaxes, or sums of exponentials; those of 16 bits are not counted."""
+    counted = _computes_floats(task.instance(task.timing)) and "logsumexp" not in task.source
+    return not counted or bool(_counts(task, task.timing).softmaxes)
 
 
 def _large(sizes: list[int], share: float) -> tuple[int, ...]:
@@ -469,7 +486,23 @@ def _draw(
         values = draw(instance.signature, kind, rung, rng)
     if kind != "integers" and arguments_fade(task):
         values = _centred(instance.signature, values)
+    elif kind in TIMED and not _has_softmaxes(task):
+        values = _with_small_means(instance.signature, values)
     return values, rows
+
+
+def _with_small_means(signature: Signature, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return the values with weights whose mean adds no more to a sum of products than their deviations from it do.
+
+    A larger one saturates activations. It is left where there are softmaxes: their arguments would be too small to show
+    a maximum that is not subtracted.
+    """
+    return tuple(
+        (array - (1.0 - (len(array) / array.size) ** 0.5) * array.mean()).astype(array.dtype)
+        if is_weight(spec) and array.size
+        else array
+        for spec, array in zip(signature.inputs, values, strict=True)
+    )
 
 
 def _centred(signature: Signature, values: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -348,10 +348,9 @@ def _even_indices(spec: InputSpec, rng: np.random.Generator) -> Array:
 
 def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     scale = float(np.exp(rng.uniform(np.log(0.5), np.log(2.0)))) * (0.5 if rung else 1.0)
-    offset = scale * float(rng.uniform(-0.75, 0.75))
     if spec.origin == "state" and len(spec.shape) > 1:  # weights as layers are initialised: sums stay of order one
-        terms = max(1.0, spec.numel / spec.shape[0])
-        scale, offset = scale / terms**0.5, offset / terms
+        scale /= max(1.0, (spec.numel / spec.shape[0]) ** 0.5)
+    offset = scale * float(rng.uniform(-0.75, 0.75))
     values = np.asarray(rng.standard_normal(spec.shape))
     values *= scale  # in place: most of the time of large tensors goes into fresh memory
     values += offset

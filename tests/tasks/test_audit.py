@@ -94,7 +94,8 @@ def test_command_line_fails_when_a_null_kernel_passes(tmp_path):
 
 
 def test_arguments_matter_in_the_networks_whose_relus_would_be_zero():
-    for name, fade in (("level3/vgg19", True), ("level3/deep_narrow_mlp", False), ("level3/lenet5", False)):
+    for name in ("level3/lenet5", "level3/deep_narrow_mlp"):
         task = find_task(name)
-        assert arguments_fade(task) == fade
+        assert arguments_fade(task)
         assert not any(_ignored(task))
+    assert not arguments_fade(find_task("level3/mlp"))

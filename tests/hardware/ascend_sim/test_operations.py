@@ -14,7 +14,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim import chip, operations, runtime
+from kernel_gym.hardware.ascend_sim import chip, frames, operations, runtime
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Inputs
 from kernel_gym.kernel import Kernel
@@ -253,6 +253,9 @@ def test_a_constructor_has_the_addresses_of_its_members(table: dict[str, tuple[i
         ("typedef float Real, *P; enum Real { X };", "Real"),
         ("namespace mine { using byte = float; }", "byte"),
         ("using TEventID [[maybe_unused]] = float;", "TEventID"),
+        ("typedef float sizetype, other;", "sizetype"),
+        ("float typedef ssizetype;", "ssizetype"),
+        ("typedef float bitsizetype[1];", "bitsizetype"),
         ("using namespace std ; typedef :: std :: float_t Real ;", "Real"),
     ],
 )
@@ -503,6 +506,29 @@ def test_a_copy_costs_its_words_once(device: AscendSim, copies: Build, size: int
     assert cycles == pytest.approx(max(0, (size - 256) // 8) + POINTERS.get(way, 0), abs=0.05)
 
 
+#: The same loop with its work in a branch, and behind a label that the compiler moves behind the block before it.
+LOOPS = (
+    """for (int i = 0; i < p.v[0]; ++i) {
+        if (p.v[1] == 4) { x = 1.0f / (x + y); x = 1.0f / (x + y); x = 1.0f / (x + y); } else { x = x + y; }
+    }""",
+    """int i = 0;
+        goto test;
+    work: if (p.v[1] == 4) goto hot; x = x + y; goto next;
+    next: ++i;
+    test: if (i < p.v[0]) goto work; else goto done;
+    hot: x = 1.0f / (x + y); x = 1.0f / (x + y); x = 1.0f / (x + y); goto next;
+    done:;""",
+)
+
+
+def test_blocks_that_the_compiler_moves_keep_their_price(device: AscendSim) -> None:
+    out = "GlobalTensor<int> out; out.SetGlobalBuffer((__gm__ int *)z0); out.SetValue(0, x > 0.0f);"
+    inputs = Inputs(Signature((), (TensorSpec((8,), "int32"),), ints=(1000, 4)))
+    builds = [built(device, source(f"float x = 1.5f, y = 0.25f; {loop} {out}", 0)) for loop in LOOPS]
+    branch, label = (device.run(build, inputs).latency_us or 0.0 for build in builds)
+    assert label == pytest.approx(branch, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("compiler", "flags"),
     [
@@ -535,9 +561,13 @@ def test_copies_and_fills_beyond_256_bytes_are_calls_on_every_machine(
     ids=["a block less", "nothing"],
 )
 def test_code_without_a_price_is_an_error(
-    build: Build, tmp_path: Path, dump: Callable[[str], str], message: str
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dump: Callable[[str], str], message: str
 ) -> None:
     assert build.artifact is not None
-    (tmp_path / operations.DUMP).write_text(dump(build.artifact.with_name(operations.DUMP).read_text()))
+    text = build.artifact.with_name(operations.DUMP).read_text()
+    orders = {name: list(range(len(blocks))) for name, blocks in operations.read_dump(text, "").items()}
+    monkeypatch.setattr(operations, "_orders", lambda _: orders)
+    (tmp_path / operations.DUMP).write_text(dump(text))
+    (tmp_path / frames.INSTRUCTIONS).write_text("")
     with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match=message):
         operations.count(tmp_path / "kernel.so", "", {}, ELFFile(file))

@@ -648,12 +648,16 @@ def test_activations_that_are_the_same_in_all_rows_without_stress_count(code, co
     assert activations.count == count
 
 
-def test_a_set_that_hides_an_iteration_gives_way_to_milder_stress(monkeypatch):
-    task = find_task("mhc/mhc_module")
-    monkeypatch.setattr(value_sets, "SHOWING_DRAWS", 0)
-    monkeypatch.setattr(value_sets, "_hides_an_iteration", lambda *_: hides.pop(0))
-    hides = [True, False]
-    assert make(task, task.timing, "mixed", SEEDS, "timed3").rung == 1
-    hides = [True] * 4
-    values = make(task, task.timing, "mixed", SEEDS, "timed3")
-    assert (values.rung, values.hidden) == (0, 1)
+@pytest.mark.parametrize(
+    ("hidden", "rung"), [((0, 0, 0, 0), 0), ((1, 0, 0, 0), 1), ((2, 1, 1, 2), 1), ((1, 1, 1, 1), 0)]
+)
+def test_a_set_that_hides_a_part_gives_way_to_milder_stress(make_task, monkeypatch, hidden, rung):
+    task = make_task("torch.relu(x)")
+    drawn = make(task, task.timing, "mixed", SEEDS, "timed")
+
+    def draw_set(task, case, kind, rung, *_, **__):
+        return replace(drawn, rung=rung, hidden=hidden[rung])
+
+    monkeypatch.setattr(value_sets, "_draw_set", draw_set)
+    monkeypatch.setattr(value_sets, "_more_telling", lambda task, values, *_: values)
+    assert make(task, task.timing, "mixed", SEEDS, "timed").rung == rung
