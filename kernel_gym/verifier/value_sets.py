@@ -204,7 +204,8 @@ def _draw_set(
     if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
         expected, softmaxes = _seeing_softmaxes(task, instance, values, expected)
         hidden += softmaxes
-        if not any(flag.startswith("redundant") for flag in task.flags):  # otherwise they may be left out for all values
+        # Iterations that are redundant may be left out whatever the values are.
+        if not any(flag.startswith("redundant") for flag in task.flags):
             hidden += _hides_an_iteration(instance, values, expected)
     if kind in TIMED and _hides_precision(instance):
         shadows = evaluate(instance, tuple(map(_in_half_precision, values)))
