@@ -554,10 +554,10 @@ def _parameters(signature: str) -> Iterator[tuple[str, str]]:
 def _orders(dump: str) -> dict[str, list[int]]:
     """Return the numbers of the blocks of each function in the order of the object file.
 
+    Instructions are numbered in the order of the blocks before any of these is moved.
+
     Args:
         dump: The dump of the last pass.
-
-    Instructions are numbered in the order of the blocks before any of these is moved.
     """
     orders: dict[str, list[int]] = {}
     for text in dump.split(gimple.FUNCTION)[1:]:

@@ -52,7 +52,7 @@ class Request:
         public: The case that tells the domains of the inputs; None to leave them out.
         precision: The element type in which `evaluate` computes; None for the task's own.
         seed: What `own_inputs` draws from.
-        trial: What is otherwise in the run of `tried`.
+        trial: What differs in the run of `tried`.
     """
 
     method: Method

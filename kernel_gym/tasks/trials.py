@@ -1,4 +1,4 @@
-"""Trials: runs of the reference in which one thing is otherwise, as in a kernel that saves work.
+"""Trials: runs of the reference in which one thing differs, as in a kernel that saves work.
 
 A trial is plain data, so that it can be sent to the process in which the reference runs.
 """
@@ -18,7 +18,7 @@ from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedOtherwise, 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is otherwise in a run of the reference; by default nothing.
+    """What differs in a run of the reference; by default nothing.
 
     Args:
         half: The product in float32 that is in half precision, in the order in which they are computed.
@@ -55,7 +55,7 @@ class TrialModes:
     """The modes of torch in which the operators of a trial run, but for the number of iterations; they count.
 
     Args:
-        trial: What is otherwise.
+        trial: What differs.
         usual: Which rows have no stress, see `ConstantActivations`; None if activations are not counted.
     """
 

@@ -247,8 +247,8 @@ def _seeing_products(
     be left out in most rows.
     """
     saturated, constant = False, 0
+    usual = _rows_without_stress(instance.signature, values, rows)
     for position in heavy_products(task, instance.case):
-        usual = _rows_without_stress(instance.signature, values, rows)
         shadows, counts = tried(instance, values, Trial(half=position), usual=usual)
         constant = counts.constant_activations
         expected = seeing(expected, shadows, _depth(instance))
@@ -343,7 +343,7 @@ def large_softmaxes(task: Task, case: Case) -> dict[int, tuple[int, ...]]:
 @lru_cache(maxsize=1024)
 def _large_parts(task: Task, case: Case) -> tuple[tuple[int, ...], dict[int, tuple[int, ...]]]:
     """Return the products and the softmaxes that are tried one at a time."""
-    if not _computes_floats(task.instance(case)):
+    if not _returns_float32(task.instance(case)):
         return (), {}
     counts = _counts(task, case)
     shapes = counts.softmaxes if counts.products else []
@@ -358,13 +358,13 @@ def _counts(task: Task, case: Case) -> Counts:
     return tried(instance, with_fixed(instance, tuple(zeros)), Trial())[1]
 
 
-def _computes_floats(instance: Instance) -> bool:
+def _returns_float32(instance: Instance) -> bool:
     return any(spec.dtype == "float32" for spec in instance.signature.outputs)
 
 
 def _has_softmaxes(task: Task) -> bool:
     """Return whether a task has softmaxes, or sums of exponentials; those of 16 bits are not counted."""
-    counted = _computes_floats(task.instance(task.timing)) and "logsumexp" not in task.source
+    counted = _returns_float32(task.instance(task.timing)) and "logsumexp" not in task.source
     return not counted or bool(_counts(task, task.timing).softmaxes)
 
 
