@@ -8,7 +8,9 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import accesses, calls, frames, gimple, operations, symbol_table
+from kernel_gym.hardware.ascend_sim import operations
+from kernel_gym.hardware.ascend_sim.assembly.guards import COPYING, guarded
+from kernel_gym.hardware.ascend_sim.assembly.instructions import Refused
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
@@ -25,30 +27,18 @@ from kernel_gym.hardware.host.compiler import (
 from kernel_gym.hardware.host.launch_syntax import tokens
 from kernel_gym.hardware.host.preprocessed import plain
 
-OBJECT, PREPROCESSED = "kernel.so", "kernel.ii"
+OBJECT, PREPROCESSED, ASSEMBLY = "kernel.so", "kernel.ii", "kernel.s"
+#: The file of the places where functions start.
+FUNCTIONS = ".functions"
 
-_WRAPPED = ",".join(f"--wrap={name}" for name in symbol_table.WRAPPED)
-_LINK_FLAGS = ("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WRAPPED}")
-_DUMPS = (*operations.FLAGS, *frames.FLAGS, *calls.FLAGS, *symbol_table.FLAGS)
-_DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
-_WHOLE_OBJECTS = (
-    "copy a bit-field before you compare it, use no bit casts or complex numbers, and copy no part of a derived object"
+#: Functions that the compiler calls by itself. The linker replaces them by guarded ones.
+_WRAPPED = ",".join(f"--wrap={name}" for name in COPYING)
+_LINK_FLAGS = (
+    *("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WRAPPED}"),
+    operations.LINK_FLAG,
 )
-_BY_NAME = "calls a function through a pointer, a cast or a virtual table: call functions by their names"
-#: Expressions whose parts the compiler does not show, so that they may hide a call of a function that was cast.
-_HIDDEN = dict.fromkeys(
-    ("truth_and_expr", "truth_or_expr", "truth_xor_expr"),
-    "joins comparisons by & or |, and a call in them cannot be checked: use && and ||, or put them into variables",
-) | {
-    calls.STRING: "has a table of bytes or a string with zeros, which cannot be checked: use wider numbers",
-    calls.COPY: "assigns an object that ends with unused bytes, and a call for its place cannot be checked: assign its "
-    "members, or add a member that fills it up",
-    "try_catch_expr": "constructs a member that has a destructor, and calls behind it cannot be checked: leave out the "
-    "destructor",
-}
-_OTHER_HIDDEN = "has an expression ({}) in which a call cannot be checked: write it in smaller steps"
-_NORETURN = "calls a noreturn function that the kernel defines: define none that a header declares noreturn"
-_SIMPLER = "declare smaller ones, without alignas, and pass it fewer arguments"
+_ASSEMBLY_FLAGS = ("-S", "-dp", *operations.FLAGS)
+_DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
 _TOO_MUCH_CODE = (
@@ -59,15 +49,6 @@ _LONG_DOUBLE = re.compile(r"__\w+tf[23]?|__fix\w*tf\w+")
 _WIDE_INTEGERS = frozenset({"__int128", "__int128__", "__int128_t", "__uint128_t"})
 #: The warning about a variable without a value. It is an error, but g++ 12 also warns of temporaries that have one.
 _UNINITIALISED = re.compile(r"warning: (?='(?!D\.\d+')[^']+' is used uninitialized)")
-#: Warnings about arrays of which no index is known to be beyond the end.
-_WITHOUT_AN_END = re.compile(r"ISO C\+\+ forbids (?:zero-size array|flexible array member)")
-#: The warning about a method that becomes a pointer to a function.
-_CAST_METHOD = re.compile(r"warning: converting from .*::\*.* to ")
-#: The warning about a label that is a value: a jump to it may leave its function.
-_LABEL_AS_VALUE = re.compile(r"taking the address of a label is non-standard|ISO C\+\+ forbids computed gotos")
-_NO_LABELS = "the address of a label is used: use switch instead of a computed goto"
-_NO_CAST_METHOD = "a method is cast to a pointer to a function: call it by its name"
-_NO_END = "an array has no size, or size 0, so that no access to it can be checked: give it its size"
 _TOO_MANY_WARNINGS = "the compiler has thousands of warnings about code that is not standard C++: write standard C++"
 _NO_WIDE_INTEGERS = "integers of 128 bits do not exist in device code: use two of 64 bits"
 _MATHEMATICS = re.compile(
@@ -99,18 +80,25 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
     text = rewrite(cores.unmarked, cores)
     with (folder / PREPROCESSED).open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(f'# 0 "{SOURCE}"\n#pragma GCC pch_preprocess "{prelude}.gch"\n{text}')
-    errors = _call(
-        runtime,
-        [*front, *_LINK_FLAGS, *_DUMPS, PREPROCESSED, "-o", OBJECT],
-        folder,
-    )
+    errors = _call(runtime, [*front, *_ASSEMBLY_FLAGS, PREPROCESSED, "-o", ASSEMBLY], folder)
+    if errors:
+        return "", errors
+    dump = (folder / operations.DUMP).read_text(encoding="utf-8", errors="replace")
+    try:
+        code = guarded((folder / ASSEMBLY).read_text(encoding="utf-8", errors="surrogateescape"))
+    except Refused as error:
+        return cores.unmarked, (Diagnostic(_named(str(error), dump)),)
+    (folder / ASSEMBLY).write_text(code.text, encoding="utf-8", errors="surrogateescape")
+    errors = _call(runtime, [runtime.compiler, *_LINK_FLAGS, ASSEMBLY, "-o", OBJECT], folder)
     if errors:
         return "", errors
     with (folder / OBJECT).open("rb") as file:
         elf = ELFFile(file)
-        errors = _unusable(elf, (folder / symbol_table.DUMP).read_text(errors="replace"))
-        errors = errors or _beyond_arrays(runtime, folder)
-        return cores.unmarked, errors or _count(runtime, folder, text, elf)
+        errors = _unusable(elf) or _beyond_arrays(dump, runtime)
+        if not errors:
+            operations.count(folder / OBJECT, dump, text, runtime.types, elf, code.computed)
+            _write_functions(folder / f"{OBJECT}{FUNCTIONS}", elf)
+    return cores.unmarked, errors
 
 
 def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Diagnostic, ...]:
@@ -124,11 +112,7 @@ def _call(runtime: SimulatorBuild, command: list[str], folder: Path) -> tuple[Di
         return (Diagnostic(_TOO_MANY_WARNINGS),)
     if unset := diagnostics(_UNINITIALISED.sub("error: ", output)):
         return unset
-    if _CAST_METHOD.search(output):
-        return (Diagnostic(_NO_CAST_METHOD),)
-    if _LABEL_AS_VALUE.search(output):
-        return (Diagnostic(_NO_LABELS),)
-    return (Diagnostic(_NO_END),) if _WITHOUT_AN_END.search(output) else ()
+    return ()
 
 
 def _prelude(runtime: SimulatorBuild, included: frozenset[str]) -> Path | Diagnostic:
@@ -149,30 +133,26 @@ def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
     return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
 
 
-def _count(runtime: SimulatorBuild, folder: Path, text: str, elf: ELFFile) -> tuple[Diagnostic, ...]:
-    """Count the operations of the kernel and find the trusted words of its frames; return why this is impossible."""
-    operations.count(folder / OBJECT, text, runtime.types, elf)
-    dump = (folder / gimple.DUMP).read_text(errors="replace")
-    (folder / gimple.DUMP).unlink()
-    if unguarded := accesses.unguarded(dump):
-        return (Diagnostic(f"{unguarded} reads or writes through a pointer what cannot be guarded: {_WHOLE_OBJECTS}"),)
-    if caller := calls.noreturn_call(dump):
-        return (Diagnostic(f"{caller} {_NORETURN}"),)
-    if found := calls.indirect_call((folder / calls.TREES).read_bytes().decode("latin-1")):
-        caller, kind = found
-        return (Diagnostic(f"{caller} {_HIDDEN.get(kind, _OTHER_HIDDEN.format(kind)) if kind else _BY_NAME}"),)
-    if unknown := frames.write(folder / OBJECT, elf, dump):
-        return (Diagnostic(f"{unknown} keeps its local variables where they cannot be guarded: {_SIMPLER}"),)
-    return ()
+def _named(error: str, dump: str) -> str:
+    """Return an error that begins with the symbol of a function, with the function's own name instead."""
+    symbol, _, rest = error.partition(" ")
+    function = re.search(rf"^;; Function (.*) \({re.escape(symbol)}, ", dump, re.MULTILINE)
+    return f"{function[1] if function else symbol} {rest}"
 
 
-def _beyond_arrays(runtime: SimulatorBuild, folder: Path) -> tuple[Diagnostic, ...]:
-    indices = dict.fromkeys(operations.beyond_arrays(folder / OBJECT, major_version(runtime.compiler)))
+def _write_functions(file: Path, elf: ELFFile) -> None:
+    """Write where functions start: a launch may begin nowhere else."""
+    starts = {symbol.value for symbol in symbols.of(elf, ".symtab") if symbol.kind == symbols.FUNCTION}
+    file.write_text("".join(f"{start}\n" for start in sorted(starts)))
+
+
+def _beyond_arrays(dump: str, runtime: SimulatorBuild) -> tuple[Diagnostic, ...]:
+    indices = dict.fromkeys(operations.beyond_arrays(dump, major_version(runtime.compiler)))
     return tuple(Diagnostic(f"index {index} is beyond the end of its array") for index in indices)
 
 
-def _unusable(elf: ELFFile, dump: str) -> tuple[Diagnostic, ...]:
-    """Return the errors of the symbols: no entry point, the C library's mathematics, two declarations of one symbol."""
+def _unusable(elf: ELFFile) -> tuple[Diagnostic, ...]:
+    """Return the errors of the symbols: no entry point, the C library's mathematics, long double."""
     table = list(symbols.of(elf))
     undefined = {symbol.name for symbol in table if symbol.undefined}
     errors = [
@@ -188,6 +168,4 @@ def _unusable(elf: ELFFile, dump: str) -> tuple[Diagnostic, ...]:
         )
     if all(symbol.name != "kernel_launch" or symbol.name in undefined for symbol in table):
         errors.append(Diagnostic('no entry: define extern "C" int kernel_launch(const KernelArgs *args, void *stream)'))
-    if not errors and (fault := symbol_table.fault(dump, undefined)):
-        errors.append(Diagnostic(fault))
     return tuple(errors)

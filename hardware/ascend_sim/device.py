@@ -15,8 +15,8 @@ from typing import Any
 from kernel_gym.confinement import building, programs, sandbox
 from kernel_gym.errors import DeviceUnavailable, InfrastructureError, KernelGymError
 from kernel_gym.hardware.ascend_sim import chip as chips
-from kernel_gym.hardware.ascend_sim import frames, operations
-from kernel_gym.hardware.ascend_sim.compiler import OBJECT, compile_kernel
+from kernel_gym.hardware.ascend_sim import operations
+from kernel_gym.hardware.ascend_sim.compiler import FUNCTIONS, OBJECT, compile_kernel
 from kernel_gym.hardware.ascend_sim.memory import SharedTensors
 from kernel_gym.hardware.ascend_sim.profile import diagnose
 from kernel_gym.hardware.ascend_sim.roofline import Work, roofline_us
@@ -273,7 +273,7 @@ class AscendSim:
     def _request(self, build: Build, inputs: Inputs) -> str:
         signature = inputs.signature
         lines = ["run", f"so {build.artifact}", f"operations {build.artifact}{operations.SUFFIX}"]
-        lines += [f"frames {build.artifact}{frames.SUFFIX}"]
+        lines += [f"functions {build.artifact}{FUNCTIONS}"]
         lines += [f"mode {'records' if inputs.values is None else 'compute'}"]
         lines += [f"poison {inputs.poison}", f"seed {inputs.seed & (1 << 64) - 1}"]
         lines += [f"key {' '.join(map(str, _key(inputs)))}"]

@@ -16,8 +16,7 @@ from pathlib import Path
 from kernel_gym.errors import KernelGymError
 
 #: Queries whose answer holds more than kernel code may see: src/kernel_process/scalar.cpp exports them by these names.
-#: A peek has no name of its own, because kernel code may not call it.
-EXPORTED_AS = {"read_local": "get_local", "read_global": "get_global", "peek_global": "get_global"}
+EXPORTED_AS = {"read_local": "get_local", "read_global": "get_global"}
 
 _DECLARATION = re.compile(r"^ASC_(CALL|QUERY)\s+(?:(\w+)\s+)?asc_(\w+)\(([^()]*)\);", re.MULTILINE)
 #: Those with a pointer to a function or with any number of arguments export themselves.

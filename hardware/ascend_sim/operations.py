@@ -24,21 +24,19 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import frames, gimple
+from kernel_gym.hardware.ascend_sim.assembly.guards import COUNTER, Computed
 from kernel_gym.hardware.ascend_sim.source_names import POINTER_BITS, Kind, Names, Type, lanes, type_of, unqualified
 
 DUMP = "kernel.gimple"
 #: The file of operations has the name of the object file and this.
 SUFFIX = ".operations"
-#: Flags that make the compiler write the dump and the linker keep the relocations.
-FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}", "-Wl,--emit-relocs")
+#: Flags that make the compiler write the dump.
+FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}",)
+#: A flag that makes the linker keep the relocations.
+LINK_FLAG = "-Wl,--emit-relocs"
 
-_COUNTER = "__sanitizer_cov_trace_pc"
 #: On both supported machines a call ends four bytes after the place that its relocation names.
 _CALL_BYTES = 4
-#: The kind and the number of an instruction, or the name of the counter in it.
-_INSTRUCTION = re.compile(rf'^\((\w+)\S* (\d+) |\("{_COUNTER}"\)', re.MULTILINE)
-
 #: Statements that move or name a value. Some cost an operation nevertheless: those that cut a number, access a
 #: bit-field, convert between types of floating point, access memory by a pointer, read a pointer or a part of a number,
 #: or add the place of a member to a pointer.
@@ -183,34 +181,42 @@ class Operations:
         return Operations(self.branches, self.integer * lanes, self.float * lanes, self.divisions * lanes)
 
 
-def count(target: Path, source: str, headers: Mapping[str, Type], kernel: ELFFile) -> None:
+def count(
+    target: Path,
+    dump: str,
+    source: str,
+    headers: Mapping[str, Type],
+    kernel: ELFFile,
+    computed: Mapping[str, Sequence[Computed]],
+) -> None:
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
 
     Args:
-        target: The path of the object file; the dumps lie beside it.
+        target: The path of the object file.
+        dump: The compiler's dump.
         source: The text that was compiled, which says what its own names of types mean.
         headers: What the names of types mean in the headers.
         kernel: The object file.
+        computed: What the instructions of each function compute, from one call of the counter to the next.
 
     Raises:
-        InfrastructureError: If the dumps do not fit the object file.
+        InfrastructureError: If the dump does not fit the object file.
     """
-    blocks = read_dump(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace"), source, headers)
-    orders = _orders(target.with_name(frames.INSTRUCTIONS).read_text(errors="replace"))
+    blocks = read_dump(dump, source, headers)
     lines = [
         f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
-        for where, each in _placed(kernel, blocks, orders)
+        for where, each in _placed(kernel, blocks, computed)
     ]
     target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
 
 
-def beyond_arrays(target: Path, version: int) -> Iterator[int]:
-    """Yield each constant index beyond its array, from the dump beside an object file.
+def beyond_arrays(dump: str, version: int) -> Iterator[int]:
+    """Yield each constant index beyond its array.
 
     The compiler leaves out whatever follows such an access, so that the dump does not fit the object file. Up to g++ 12
     the dump has the last index of the array, since then the number of elements.
     """
-    for match in _CONSTANT_INDEX.finditer(target.with_name(DUMP).read_text(encoding="utf-8", errors="replace")):
+    for match in _CONSTANT_INDEX.finditer(dump):
         index, bound = map(int, match.groups())
         if not 0 <= index < bound + (version < _COUNTED_SINCE):
             yield index
@@ -287,7 +293,7 @@ class _Function:
         """Return the operations of each basic block that is counted."""
         blocks: list[Operations] = []
         for statement, fields in self._statements:
-            if statement == "gimple_call" and fields[0].startswith(f"__builtin_{_COUNTER}"):
+            if statement == "gimple_call" and fields[0].startswith(f"__builtin_{COUNTER}"):
                 blocks.append(Operations())
                 self._computed.clear()
             elif blocks:
@@ -551,47 +557,29 @@ def _parameters(signature: str) -> Iterator[tuple[str, str]]:
             yield meaning, name
 
 
-def _orders(dump: str) -> dict[str, list[int]]:
-    """Return the numbers of the blocks of each function in the order of the object file.
+def _placed(
+    elf: ELFFile, blocks: Mapping[str, list[Operations]], computed: Mapping[str, Sequence[Computed]]
+) -> list[tuple[int, Operations]]:
+    """Return the return address of each call of the counter, in order, with the operations of its block.
 
     Instructions are numbered in the order of the blocks before any of these is moved.
-
-    Args:
-        dump: The dump of the last pass.
     """
-    orders: dict[str, list[int]] = {}
-    for text in dump.split(gimple.FUNCTION)[1:]:
-        calls: dict[int, None] = {}
-        kind, number = "", 0
-        for found in _INSTRUCTION.finditer(text):
-            if found[1]:
-                kind, number = found[1], int(found[2])
-            elif kind == "call_insn":
-                calls[number] = None
-        ranks = {number: rank for rank, number in enumerate(sorted(calls))}
-        orders[gimple.name(text)] = [ranks[number] for number in calls]
-    return orders
-
-
-def _placed(
-    elf: ELFFile, blocks: Mapping[str, list[Operations]], orders: Mapping[str, list[int]]
-) -> list[tuple[int, Operations]]:
-    """Return the return address of each call of the counter, in order, with the operations of its block."""
     table = list(symbols.of(elf, ".symtab"))
-    calls = _calls(elf, [number for number, symbol in enumerate(table) if symbol.name == _COUNTER])
+    calls = _calls(elf, [number for number, symbol in enumerate(table) if symbol.name == COUNTER])
     placed: dict[int, Operations] = {}
     for symbol in table:
         expected = blocks.get(symbol.name, []) if symbol.kind == symbols.FUNCTION else []
         if not expected:
             continue
         begin, end = np.searchsorted(calls, [symbol.value, symbol.value + symbol.size])
-        order = orders.get(symbol.name, [])
-        if not end - begin == len(expected) == len(order):
+        found = computed.get(symbol.name, ())
+        if not end - begin == len(expected) == len(found):
             raise InfrastructureError(
                 f"{symbol.name} has {end - begin} basic blocks, but {len(expected)} in the compiler's dump"
             )
+        ranks = {number: rank for rank, number in enumerate(sorted(each.number for each in found))}
         places = (calls[begin:end] + _CALL_BYTES).tolist()
-        placed.update({place: expected[number] for place, number in zip(places, order, strict=True)})
+        placed.update({place: expected[ranks[each.number]] for place, each in zip(places, found, strict=True)})
     if len(placed) != len(calls):
         raise InfrastructureError(f"{len(calls) - len(placed)} basic blocks are missing in the compiler's dump")
     return sorted(placed.items())

@@ -24,7 +24,7 @@ from pathlib import Path
 from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import accesses, builds, calls, frames, gimple, marshal, operations, source_names
+from kernel_gym.hardware.ascend_sim import builds, marshal, operations, source_names
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -39,23 +39,21 @@ NUMERICS, NUMERICS_FLAGS = "numerics", ("-O3", "-fno-trapping-math")
 #: The folder whose files include one large header. It is compiled first if it saves time: from so many files on.
 EXECUTOR, EXECUTOR_FILES = "executor", 5
 
-#: Flags by which the kernel process supervises kernel code: every memory access calls the guard, no register of a
-#: caller is saved in a frame, a stack grows page by page into its guard page (otherwise a large frame could begin in
-#: other memory below it), and calls through pointers can be recognised in the binary (src/kernel_process/guard.h).
-_REGISTERS = {"x86_64": ("rbx", "r12", "r13", "r14", "r15")}.get(
-    platform.machine(), (*(f"x{i}" for i in range(19, 29)), *(f"v{i}" for i in range(8, 16)))
-)
-#: Arguments are written below the frame, not pushed: otherwise an aligned frame keeps its return address twice.
-#: Objects of more than 256 bytes are copied by calls, as on aarch64: the guard charges for these (guard.cpp).
-_X86 = (
-    *("-mindirect-branch=thunk-extern", "-fcf-protection=none", "-maccumulate-outgoing-args"),
-    "-mstringop-strategy=libcall",
-)
+#: Flags for code that can be guarded (assembly/guards.py): no function saves a register of its caller, each has a frame
+#: with a record, a stack grows page by page into its guard page, no jump goes by a table, and some registers are free.
+_REGISTERS = {
+    "x86_64": (*(f"call-used-{name}" for name in ("rbx", "r12", "r13", "r14", "r15")), "fixed-r10", "fixed-r11"),
+    "aarch64": (
+        *(f"call-used-{kind}{i}" for kind, numbers in (("x", range(19, 29)), ("v", range(8, 16))) for i in numbers),
+        *(f"fixed-x{i}" for i in range(14, 18)),
+    ),
+}.get(platform.machine(), ())
+#: Arguments are written below the frame, not pushed, and nothing is written below the stack pointer. Objects of more than
+#: 256 bytes are copied by calls, as on aarch64: the guard charges for these (guard.cpp).
+_X86 = ("-fcf-protection=none", "-maccumulate-outgoing-args", "-mno-red-zone", "-mstringop-strategy=libcall")
 GUARD_FLAGS = (
-    *("-fsanitize=kernel-address", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0"),
-    *("--param=asan-globals=0", "-fno-omit-frame-pointer", "-fno-jump-tables", "-fno-optimize-sibling-calls"),
-    "-fstack-clash-protection",
-    *(f"-fcall-used-{register}" for register in _REGISTERS),
+    *("-fno-omit-frame-pointer", "-fno-jump-tables", "-fno-optimize-sibling-calls", "-fstack-clash-protection"),
+    *(f"-f{register}" for register in _REGISTERS),
     *(_X86 if platform.machine() == "x86_64" else ("-mno-omit-leaf-frame-pointer",)),
 )
 
@@ -64,13 +62,11 @@ KERNEL_FLAGS = (
     *("-std=c++17", "-O0", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-math-errno"),
     "-fsigned-char",  # as on x86-64
     *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
+    "-fno-unwind-tables",
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
     *("-Wuninitialized", "-Wno-maybe-uninitialized"),  # certain ones only (compiler.py)
     "-Werror=narrowing",  # an error in the device's compiler, a warning of g++
-    # A function that is called as one of another type takes a number for the address of an object.
-    *("-Werror=cast-function-type", "-Werror=conditionally-supported"),
-    "-Wpedantic",  # for arrays without an end (compiler.py)
-    "-Werror=vla",  # the stack pointer would be kept in a word that kernel code may write
+    "-Werror=vla",  # the size of a frame is a constant
     # An index beyond its array ends the kernel. So does the end of a function that has to return a value: it would be
     # what the runtime has left in a register.
     *("-fsanitize=bounds-strict,return", "-fsanitize-undefined-trap-on-error"),
@@ -104,7 +100,7 @@ LIBRARIES = (
 )
 
 #: The names that kernel code may find in the device's executable.
-EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __asan_*; __wrap_mem*; };\n"
+EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __wrap_mem*; };\n"
 
 #: The file of the names that the headers give to types.
 _TYPES = "types.list"
@@ -164,11 +160,9 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    modules = (
-        *(accesses.__file__, calls.__file__, frames.__file__, gimple.__file__, marshal.__file__, operations.__file__),
-        source_names.__file__,
-    )
-    return _digest(compiler, [*_sources(), *map(Path, modules)])
+    modules = [Path(module.__file__) for module in (marshal, operations, source_names)]
+    modules += sorted((HERE / "assembly").glob("*.py"))
+    return _digest(compiler, [*_sources(), *modules])
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:

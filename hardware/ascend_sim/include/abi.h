@@ -258,8 +258,6 @@ enum { ASC_BLOCK = 1024 };
 struct asc_block { uint8_t bytes[ASC_BLOCK]; };
 ASC_QUERY asc_block asc_read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
 ASC_QUERY asc_block asc_read_global(uint32_t dtype, asc_global address, int32_t line);
-// The block around a place that is about to be written, free of charge. For src/kernel_process/pointers.h alone.
-ASC_QUERY asc_block asc_peek_global(uint32_t dtype, asc_global address, int32_t line);
 ASC_CALL asc_reread(
     uint32_t dtype, uint64_t where, uint32_t global,
     int32_t line);  // served from a block already sent; where = address, on-chip with the space in the upper half

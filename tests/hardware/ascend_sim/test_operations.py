@@ -14,7 +14,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim import chip, frames, operations, runtime
+from kernel_gym.hardware.ascend_sim import chip, operations, runtime
+from kernel_gym.hardware.ascend_sim.assembly.guards import Computed
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Inputs
 from kernel_gym.kernel import Kernel
@@ -561,13 +562,11 @@ def test_copies_and_fills_beyond_256_bytes_are_calls_on_every_machine(
     ids=["a block less", "nothing"],
 )
 def test_code_without_a_price_is_an_error(
-    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dump: Callable[[str], str], message: str
+    build: Build, tmp_path: Path, dump: Callable[[str], str], message: str
 ) -> None:
     assert build.artifact is not None
     text = build.artifact.with_name(operations.DUMP).read_text()
-    orders = {name: list(range(len(blocks))) for name, blocks in operations.read_dump(text, "").items()}
-    monkeypatch.setattr(operations, "_orders", lambda _: orders)
-    (tmp_path / operations.DUMP).write_text(dump(text))
-    (tmp_path / frames.INSTRUCTIONS).write_text("")
+    blocks = operations.read_dump(text, "")
+    computed = {name: [Computed(number, 0, 0, 0) for number in range(len(each))] for name, each in blocks.items()}
     with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match=message):
-        operations.count(tmp_path / "kernel.so", "", {}, ELFFile(file))
+        operations.count(tmp_path / "kernel.so", dump(text), "", {}, ELFFile(file), computed)

@@ -128,7 +128,6 @@ public:
     // ---- scalar unit (scalar_unit.cpp)
     asc_block read_local(uint32_t dtype, asc_local tensor, uint64_t index, int32_t line);
     asc_block read_global(uint32_t dtype, asc_global address, int32_t line);
-    asc_block peek_global(uint32_t dtype, asc_global address, int32_t line);
     void reread(uint32_t dtype, uint64_t where, uint32_t global, int32_t line);
     void write_local(uint32_t dtype, asc_local tensor, uint64_t index, uint64_t bits, int32_t line);
     void write_global(uint32_t dtype, asc_global address, uint64_t bits, int32_t line);

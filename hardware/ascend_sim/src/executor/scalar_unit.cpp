@@ -115,13 +115,6 @@ asc_block Executor::read_global(uint32_t dtype, asc_global address, int32_t line
     return block_around(global_.locate(address, bytes_of_dtype(dtype), false, "GlobalTensor.GetValue"));
 }
 
-// The write that follows has the price of a read, and waits for all that a read waits for.
-asc_block Executor::peek_global(uint32_t dtype, asc_global address, int32_t line) {
-    running(line);
-    const char *what = "GlobalTensor.SetValue";
-    return block_around(global_.locate(address, element_of(dtype, any_dtype, what), true, what));
-}
-
 // Bytes that were never written are ones, so that a number is NaN: kernel code must not see what memory is filled with.
 asc_block Executor::block_around(const GlobalBytes &range) const {
     asc_block block = {};

@@ -142,7 +142,7 @@ void run_core(uint32_t index) {
     core.state = Core::Ready;
     guard::stack(core.reach, running->host, core.words);
     swapcontext(&running->scheduler, &core.context);
-    pointers::forget();
+    pointers::flush();
     if (std::memcmp(running->kept.data(), reinterpret_cast<const void *>(running->host.begin), running->kept.size()))
         guard::refuse();
     if (core.state == Core::Done) {
@@ -202,6 +202,7 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
                                          int32_t line, uintptr_t host) {
     if (running) misuse(line, "a kernel cannot launch a kernel; call it from kernel_launch");
     wire::launch_begin(blocks, core_kind, line);
+    if (!is_function(reinterpret_cast<uintptr_t>(body))) guard::refuse();
     if (blocks == 0 || blocks > 65535) misuse(line, "a launch takes 1 to 65535 blocks");
     Launch launch;
     launch.blocks = blocks;

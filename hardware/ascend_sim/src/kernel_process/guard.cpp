@@ -12,7 +12,6 @@ namespace sim::kernel_process::guard {
 namespace {
 
 Range image, copy, own, host;
-uint64_t turn;     // counts when cores begin or go on
 KeyedWords *left;  // what variables without a value hold
 constexpr size_t FREE_BYTES = 256;
 constexpr int PATTERN = 0xFE;
@@ -20,58 +19,28 @@ constexpr int PATTERN = 0xFE;
 // a deep recursion is to end at the limit of these.
 constexpr uint64_t NEAR_FRAMES = 8, BLOCKS_PER_FRAME = 4;
 
-// The function that accesses memory: its frame, its stack pointer, and a place in its code.
-struct Caller { uintptr_t frame, stack_pointer, code; };
+constexpr size_t RECORD_BYTES = 2 * sizeof(uintptr_t);
+
+// The function that accesses memory: its frame and its stack pointer.
+struct Caller { uintptr_t frame, stack_pointer; };
+
+// For what runs before all other registers are saved.
+#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
 
 bool overlap(uintptr_t begin, uintptr_t end, uintptr_t address, size_t bytes) {
     return begin < address + bytes && address < end;
 }
 
-// The trusted words of the function that goes on at `code` after a call: at most at its end.
-struct FunctionWords {
-    uintptr_t code = 0;
-    uint64_t turn = 0;
-    const TrustedWord *begin = nullptr, *end = nullptr;
-};
-
-FunctionWords find_words(uintptr_t code) {
-    const TrustedWord *words = ring().trusted_words, *all = words + ring().num_trusted_words;
-    const uint64_t where = code - image.begin;
-    const TrustedWord *end = std::partition_point(words, all, [&](const auto &word) { return word.code < where; });
-    if (end == words || where > end[-1].code_end) return {code, turn};
-    const TrustedWord *begin = end - 1;
-    while (begin != words && begin[-1].code == begin->code) --begin;
-    return {code, turn, begin, end};
-}
-
-// True if the bytes hold something in a frame that the code of its function trusts.
-bool is_trusted_word(uintptr_t frame, uintptr_t code, uintptr_t address, size_t bytes) {
-    static FunctionWords found[4096];  // by the last bits of `code`
-    FunctionWords &words = found[code % std::size(found)];
-    // Of this turn: what finding takes of the stack must not tell what other cores have done.
-    if (words.code != code || words.turn != turn) words = find_words(code);
-    return std::any_of(words.begin, words.end, [&](const TrustedWord &word) {
-        const uintptr_t from = frame & -uintptr_t{word.alignment};
-        return overlap(from + word.begin, from + word.end, address, bytes);
-    });
-}
-
-// True if the bytes lie below the stack, or hold something that the code of a function on the stack trusts: its return
-// address, its caller's frame pointer or another word of its frame. Every frame has a record of the address of the frame
-// above it and of the place where its function goes on. The words of a function lie between the records of the frames
-// next to its own.
-bool is_trusted(const Caller &caller, uintptr_t address, size_t bytes) {
+// True if the bytes lie below the stack, or in the record of a frame: the address of the frame above it, and the place
+// where its function goes on.
+GENERAL_REGISTERS bool is_trusted(const Caller &caller, uintptr_t address, size_t bytes) {
     if (address < caller.stack_pointer) return true;
-    uintptr_t below = 0, frame = caller.frame, code = caller.code;
-    uint64_t frames = 0;
-    for (uintptr_t record[2]; own.holds(frame, sizeof record) && below < address + bytes; code = record[1]) {
+    uintptr_t frame = caller.frame;
+    for (uint64_t frames = 0; own.holds(frame, RECORD_BYTES) && frame < address + bytes;) {
         if (++frames > NEAR_FRAMES) progress.blocks += BLOCKS_PER_FRAME;
-        std::memcpy(record, reinterpret_cast<const void *>(frame), sizeof record);
-        const uintptr_t above = record[0] > frame ? record[0] : own.end;
-        if (overlap(frame, frame + sizeof record, address, bytes)) return true;
-        if (address < above && is_trusted_word(frame, code, address, bytes)) return true;
-        below = frame;
-        frame = above;
+        if (overlap(frame, frame + RECORD_BYTES, address, bytes)) return true;
+        const uintptr_t above = *reinterpret_cast<const uintptr_t *>(frame);
+        frame = above > frame ? above : own.end;
     }
     return false;
 }
@@ -90,7 +59,6 @@ void stack(Range of_core, Range of_host, KeyedWords &words) {
     own = of_core;
     host = of_host;
     left = &words;
-    ++turn;
 }
 
 Range own_stack() { return own; }
@@ -102,31 +70,19 @@ bool may_read(uintptr_t address, size_t bytes) {
 
 [[gnu::noinline]] uintptr_t stack_pointer() { return reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()); }
 
-static inline void flush(const Caller &caller) {
-    if (pointers::places.empty()) return;
-    pointers::flush(caller.frame);
+// Most accesses: to a variable on the stack or, if they are reads, to what a core may read and nobody writes.
+GENERAL_REGISTERS static inline bool is_plain(const Caller &caller, uintptr_t address, size_t bytes, bool is_store) {
+    if (pointers::unsent.bytes) return false;
+    if (own.holds(address, bytes)) return !is_trusted(caller, address, bytes);
+    return !is_store && (image.holds(address, bytes) || copy.holds(address, bytes) || host.holds(address, bytes));
+}
+
+static inline void check(const Caller &caller, uintptr_t address, size_t bytes, bool is_store) {
+    pointers::flush();
+    if (is_plain(caller, address, bytes, is_store)) return;
+    if (own.holds(address, bytes)) refuse(OP_off_variables);
+    if (!(is_store ? pointers::write(address, bytes) : pointers::read(address, bytes))) refuse();
     forget();
-}
-
-// `operand` tells the accesses of one call apart.
-static inline void read(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
-    flush(caller);
-    if (own.holds(address, bytes)) {
-        if (is_trusted(caller, address, bytes)) refuse(OP_off_variables);
-    } else if (!may_read(address, bytes)) {
-        if (!pointers::read(address, bytes, {caller.frame, caller.code + operand})) refuse();
-        forget();
-    }
-}
-
-static inline void write(const Caller &caller, uintptr_t address, size_t bytes, uintptr_t operand = 0) {
-    flush(caller);
-    if (own.holds(address, bytes)) {
-        if (is_trusted(caller, address, bytes)) refuse(OP_off_variables);
-    } else {
-        if (!pointers::write(address, bytes, {caller.frame, caller.code + operand})) refuse();
-        forget();
-    }
 }
 
 // A copy of a large object takes time and counts as work: a word for each cycle, beside what is free in a single copy.
@@ -157,52 +113,49 @@ static inline bool is_initial(const void *to, int value, size_t bytes) {
 
 using namespace sim::kernel_process;
 
-// The instrumented function: our own frame begins with the address of its frame.
+// The calling function: our own frame begins with the address of its frame.
 #define CALLER                                                                                                         \
     guard::Caller {                                                                                                    \
         *static_cast<const uintptr_t *>(__builtin_frame_address(0)),                                                   \
-            reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()),                                                        \
-            reinterpret_cast<uintptr_t>(__builtin_return_address(0))                                                   \
+            reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa())                                                         \
     }
-#define ACCESS(bytes)                                                                                                  \
-    ASC_EXPORT void __asan_load##bytes##_noabort(uintptr_t address) { guard::read(CALLER, address, bytes); }           \
-    ASC_EXPORT void __asan_store##bytes##_noabort(uintptr_t address) { guard::write(CALLER, address, bytes); }
-
-ACCESS(1)
-ACCESS(2)
-ACCESS(4)
-ACCESS(8)
-ACCESS(16)
-
-ASC_EXPORT void __asan_loadN_noabort(uintptr_t address, size_t bytes) { guard::read(CALLER, address, bytes); }
-ASC_EXPORT void __asan_storeN_noabort(uintptr_t address, size_t bytes) { guard::write(CALLER, address, bytes); }
-ASC_EXPORT void __asan_handle_no_return(void) {}
 
 // Copies and fills that the compiler emits as calls.
 ASC_EXPORT void *__wrap_memcpy(void *to, const void *from, size_t bytes) {
     guard::charge(bytes);
-    if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(from), bytes);
-    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes, 1);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(from), bytes, false);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(to), bytes, true);
     return std::memcpy(to, from, bytes);
 }
 
 ASC_EXPORT void *__wrap_memmove(void *to, const void *from, size_t bytes) {
     guard::charge(bytes);
-    if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(from), bytes);
-    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes, 1);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(from), bytes, false);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(to), bytes, true);
     return std::memmove(to, from, bytes);
 }
 
 ASC_EXPORT void *__wrap_memset(void *to, int value, size_t bytes) {
     const bool initial = guard::is_initial(to, value, bytes);
     if (!initial) guard::charge(bytes);
-    if (bytes) guard::write(CALLER, reinterpret_cast<uintptr_t>(to), bytes);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(to), bytes, true);
     return initial ? guard::leave_anything(to, bytes) : std::memset(to, value, bytes);
 }
 
 ASC_EXPORT int __wrap_memcmp(const void *one, const void *other, size_t bytes) {
     guard::charge(bytes + sizeof(uint64_t) - 1, 0);  // comparing computes, unlike copying
-    if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(one), bytes);
-    if (bytes) guard::read(CALLER, reinterpret_cast<uintptr_t>(other), bytes, 1);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(one), bytes, false);
+    if (bytes) guard::check(CALLER, reinterpret_cast<uintptr_t>(other), bytes, false);
     return std::memcmp(one, other, bytes);
+}
+
+// The checks that are inserted into kernel code (assembly/guards.py; entries.cpp). `frame` is that of the entry: the
+// frame of the function that it was called by, and the place where this goes on.
+extern "C" GENERAL_REGISTERS bool asc_is_plain(uintptr_t address, size_t bytes, const uintptr_t *frame, bool is_store) {
+    return guard::is_plain({frame[0], reinterpret_cast<uintptr_t>(frame + 2)}, address, bytes, is_store);
+}
+
+extern "C" void asc_check(uintptr_t address, size_t bytes, const uintptr_t *frame, bool is_store) {
+    const guard::Caller caller = {frame[0], reinterpret_cast<uintptr_t>(frame + 2)};
+    guard::check(caller, address, bytes, is_store);
 }

@@ -80,6 +80,7 @@ namespace front {
 
 // The load address of the kernel's code: basic blocks are counted from there.
 void cover_from(uintptr_t base);
+bool is_function(uintptr_t address);
 
 // The allocations of the running core; calling it outside a launch is a misuse.
 Allocations &allocations(int32_t line);
@@ -95,9 +96,6 @@ bool in_core();  // not in the host function
 // The running core, and the number of cores per block: in a mixed launch two vector cores, served by the cube core.
 uint64_t core_kind();
 uint64_t cores_per_block();
-
-// What the device has at an address that is about to be written; kernel code may not call it.
-uint64_t peek_global(uint32_t dtype, uint64_t address);
 
 // Drops the scalar unit's cached blocks, because something else may have written.
 void forget_blocks();

@@ -63,6 +63,11 @@ void leave() { _exit(0); }
 
 void cover_from(uintptr_t base) { code_base = base; }
 
+bool is_function(uintptr_t address) {
+    const uint64_t where = address - code_base;
+    return where < Ring::COVERED_BYTES && progress.ring->functions[where / 64] >> (where % 64) & 1;
+}
+
 int32_t current_line() { return progress.line; }
 
 Record *claim(uint16_t op, int32_t line) {

@@ -98,13 +98,6 @@ bool aligned(uint64_t where, uint32_t dtype) { return where % width(dtype) == 0;
 
 }  // namespace
 
-uint64_t peek_global(uint32_t dtype, uint64_t address) {
-    if (const Cached *way = find(true, dtype, address)) return bits_in(way->block, address, dtype);
-    const asc_block &answer =
-        ask_with(claim_without_code(OP_peek_global, current_line()), args_peek_global{dtype, address});
-    return bits_in(keep(true, dtype, address, answer), address, dtype);
-}
-
 void forget_blocks() { used = next_way = 0; }
 
 }  // namespace sim::kernel_process

@@ -50,17 +50,10 @@ struct CallArguments {
     double floats[MAX_SCALARS];
 };
 
-// Bytes of a frame that hold what a function trusts (frames.py), from the address of the frame's record rounded down to
-// a multiple of `alignment`. `code` is where the function begins, from the start of the code.
-struct TrustedWord {
-    uint32_t code, code_end, alignment;
-    int32_t begin, end;
-};
-
 struct NoiseKey { uint64_t low, high; };
 
 struct Ring {
-    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20, WORDS = 1 << 16, TRUSTED_WORDS = 1 << 20 };
+    enum : uint64_t { SLOTS = 4096, COVERED_BYTES = 4 << 20, WORDS = 1 << 16 };
 
     alignas(64) std::atomic<uint64_t> head;           // next record that the kernel writes
     alignas(64) std::atomic<uint64_t> tail;           // next record that the device reads
@@ -75,9 +68,8 @@ struct Ring {
     CallArguments call;
     uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
     uint32_t cycles[COVERED_BYTES];        // what a basic block that started there costs
+    uint64_t functions[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a function starts there
     NoiseKey key;                          // of what variables without a value hold
-    uint32_t num_trusted_words;
-    TrustedWord trusted_words[TRUSTED_WORDS];  // in the order of the code
     alignas(64) Record records[SLOTS];
     uint64_t words[WORDS];  // what loops of scalar accesses write
 };

@@ -43,13 +43,13 @@ std::vector<BlockOperations> read_operations(const std::string &path) {
     return blocks;
 }
 
-std::vector<TrustedWord> read_trusted_words(const std::string &path) {
+std::vector<uint64_t> read_functions(const std::string &path) {
     std::ifstream file(path);
-    std::vector<TrustedWord> words;
-    for (TrustedWord word; file >> word.code >> word.code_end >> word.alignment >> word.begin >> word.end;)
-        words.push_back(word);
-    if (!file.eof() || words.size() > Ring::TRUSTED_WORDS) throw std::runtime_error("cannot read it");
-    return words;
+    std::vector<uint64_t> places;
+    for (uint64_t where; file >> where;)
+        if (where < Ring::COVERED_BYTES) places.push_back(where);
+    if (!file.eof()) throw std::runtime_error("cannot read it");
+    return places;
 }
 
 bool read_mode(std::istringstream &words) {
@@ -75,7 +75,7 @@ void read_line(Request &request, const std::string &key, std::istringstream &wor
     if (key == "run") return;
     if (key == "so") request.code = rest_of(words);
     else if (key == "operations") request.operations = read_operations(rest_of(words));
-    else if (key == "frames") request.trusted_words = read_trusted_words(rest_of(words));
+    else if (key == "functions") request.functions = read_functions(rest_of(words));
     else if (key == "mode") request.compute = read_mode(words);
     else if (key == "poison") request.poison = static_cast<uint8_t>(read<unsigned>(words));
     else if (key == "auto_sync") request.auto_sync = read<unsigned>(words) != 0;

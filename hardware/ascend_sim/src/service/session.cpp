@@ -29,7 +29,6 @@ uint64_t cost_of(uint16_t op) {
         case OP_access_loop: return 0;  // counted by its accesses
         case OP_read_local:
         case OP_read_global:
-        case OP_peek_global:
         case OP_reread:
         case OP_write_local:
         case OP_write_global: return kAccessCost;
@@ -186,8 +185,8 @@ void Session::prepare_ring(const Chip &chip) {
     std::memset(ring_.covered, 0, sizeof ring_.covered);
     price_code(chip);
     ring_.key = request_.key;
-    ring_.num_trusted_words = static_cast<uint32_t>(request_.trusted_words.size());
-    std::copy(request_.trusted_words.begin(), request_.trusted_words.end(), ring_.trusted_words);
+    std::memset(ring_.functions, 0, sizeof ring_.functions);
+    for (const uint64_t where : request_.functions) ring_.functions[where / 64] |= 1ull << (where % 64);
     fill_call(chip);
 }
 
