@@ -4,7 +4,10 @@ The compiler calls a counter at the start of every basic block. Its dump of the 
 right after it has inserted these calls, says what each block computes. There the form is still the same for every
 machine: only the order in which the arguments of a call are computed differs. The linker lists the calls of the counter
 as relocations, which tell the address of each block. The compiler may move a block behind its only predecessor, but has
-numbered the instructions before that: the dump of the last pass tells which block of the first dump each call is in.
+numbered the instructions before that: the numbers in the assembly tell which block of the dump each call is in.
+
+The instructions themselves are read as well (assembly/guards.py): no block costs less than the floats, the divisions and
+half of the integer operations among its instructions.
 
 The prices of operations are figures of the chip profile (`scalar` in `chips/base.yaml`).
 """
@@ -125,6 +128,8 @@ _COMPUTING_METHODS = {
     "Alloc": 2,
 }
 _CONVERTING_CALLS = frozenset({"half_to", "half_from", "bfloat_from", "ScalarCast"})
+#: Instructions for integers that a block may have beside two for each operation of the dump.
+_MORE_INTEGERS = 8
 #: A division by a constant is a multiplication and a shift.
 _BY_CONSTANT = 2
 
@@ -175,6 +180,21 @@ class Operations:
     integer: int = 0
     float: int = 0
     divisions: int = 0
+
+    def at_least(self, computed: Computed) -> Operations:
+        """Return the operations of a block whose instructions compute this.
+
+        The dump says more than the instructions: what is a part of an address, and what a number is cut for. But its words
+        for types can mean something else than they seem to, and instructions cannot. No block has more of those for
+        floats and divisions than the dump has operations. For an integer operation there may be two.
+        """
+        integer = (computed.integer - _MORE_INTEGERS) // 2
+        return Operations(
+            self.branches,
+            max(self.integer, integer),
+            max(self.float, computed.float),
+            max(self.divisions, computed.divisions),
+        )
 
     def times(self, lanes: int) -> Operations:
         """Return the operations of so many lanes."""
@@ -578,8 +598,8 @@ def _placed(
                 f"{symbol.name} has {end - begin} basic blocks, but {len(expected)} in the compiler's dump"
             )
         ranks = {number: rank for rank, number in enumerate(sorted(each.number for each in found))}
-        places = (calls[begin:end] + _CALL_BYTES).tolist()
-        placed.update({place: expected[ranks[each.number]] for place, each in zip(places, found, strict=True)})
+        operations = (expected[ranks[each.number]].at_least(each) for each in found)
+        placed.update(zip((calls[begin:end] + _CALL_BYTES).tolist(), operations, strict=True))
     if len(placed) != len(calls):
         raise InfrastructureError(f"{len(calls) - len(placed)} basic blocks are missing in the compiler's dump")
     return sorted(placed.items())

@@ -33,15 +33,17 @@ _IMMEDIATE_BITS = 12
 _COMPUTING = [
     (re.compile(pattern), work, sets_flags, reads_flags)
     for pattern, work, sets_flags, reads_flags in [
-        (r"mov[kzni]?|adrp?|nop|[su]xt[bhw]|fmov|movi|mvni|umov|smov|dup|ins|orr|ushr|sshr|shl|zip[12]|uzp[12]", Work.NONE, False, False),
-        (r"(?:add|sub|and|bic|adc|sbc|neg)s|cmp|cmn|tst", Work.INTEGER, True, False),
-        (r"ccmp|ccmn|fccmpe?", Work.INTEGER, True, True),
-        (r"add|sub|and|bic|eor|eon|orn|mvn|neg|lsl|lsr|asr|ror|rev(?:16|32|64)?|rbit|cl[sz]|extr", Work.INTEGER, False, False),
-        (r"mul|mneg|madd|msub|[su]mull|[su]mulh|[su]maddl|[su]msubl|[su]mnegl|bfi|bfxil|[su]bf(?:iz|x)|abs|cnt|addv", Work.INTEGER, False, False),
+        (r"mov[kzni]?|adrp?|nop|[su]xt[bhw]|fmov|movi|mvni|umov|smov|dup|ins|ushr|sshr|shl|zip[12]|uzp[12]", Work.NONE, False, False),
+        (r"(?:add|sub|and|bic|adc|sbc|neg)s|cmp|cmn|tst", Work.NONE, True, False),
+        (r"ccmp|ccmn|fccmpe?", Work.NONE, True, True),
+        (r"and|bic|orr|orn|lsl|lsr|ubfx|sbfx|ubfiz|sbfiz|bfi|bfxil|cnt|addv", Work.NONE, False, False),
+        (r"add|sub|eor|eon|mvn|neg|asr|ror|rev(?:16|32|64)?|rbit|cl[sz]|extr|abs", Work.INTEGER, False, False),
+        (r"mul|mneg|madd|msub|[su]mull|[su]mulh|[su]maddl|[su]msubl|[su]mnegl", Work.INTEGER, False, False),
         (r"[su]div|fdiv|fsqrt", Work.DIVISION, False, False),
-        (r"fcmpe?", Work.FLOAT, True, False),
-        (r"f(?:add|sub|mul|nmul|neg|abs|madd|msub|nmadd|nmsub|max|min)(?:nm)?|fcvt\w*|[su]cvtf|frint\w", Work.FLOAT, False, False),
-        (rf"csel|cset|csetm|cinc|cinv|cneg|csinc|csinv|csneg|fcsel", Work.NONE, False, True),
+        (r"fcmpe?", Work.NONE, True, False),
+        (r"f(?:add|sub|mul|nmul|neg|abs|madd|msub|nmadd|nmsub|max|min)(?:nm)?|fcvt\w*|frint\w", Work.FLOAT, False, False),
+        (r"[su]cvtf", Work.NONE, False, False),
+        (r"csel|cset|csetm|cinc|cinv|cneg|csinc|csinv|csneg|fcsel", Work.NONE, False, True),
         (r"adc|sbc|ngc", Work.INTEGER, False, True),
     ]
 ]
@@ -59,6 +61,8 @@ _PLACE = re.compile(
 _SYMBOL = re.compile(r"[\w.$\x80-\U0010ffff]+")
 #: Registers of the frame and those that the guard uses.
 _OF_FRAME = re.compile(r"\b(?:sp|wsp|[xw](?:29|30|1[4-7]))\b")
+#: The sum of an address and a constant, as `lea` computes it on x86-64.
+_ADDRESS_SUM = re.compile(r"(?:add|sub)\tx\d+, (?:x\d+|sp), (?:#?\d+|#?:lo12:.*)(?:, lsl 12)?")
 _COPY_OF_STACK_POINTER = re.compile(r"(?:mov\tx\d+, sp|add\tx\d+, sp, (?:\d+|x\d+)|sub\tx\d+, sp, (?:#?\d+|x\d+))")
 
 _PUSH = re.compile(r"stp\tx29, x30, \[sp, -(\d+)\]!")
@@ -190,6 +194,8 @@ def read(line: str) -> Instruction:
         raise Refused(RUN_TIME_STACK)
     if _OF_FRAME.search(operands[0] if operands else ""):
         raise Refused(RUN_TIME_STACK)
+    if _ADDRESS_SUM.fullmatch(line):
+        return Instruction()
     for pattern, work, sets_flags, reads_flags in _COMPUTING:
         if pattern.fullmatch(name):
             return Instruction(sets_flags=sets_flags, reads_flags=reads_flags, work=work)

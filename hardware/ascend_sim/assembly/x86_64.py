@@ -59,18 +59,19 @@ _INSTRUCTIONS = [
         (r"mov[lh]p[sd]", _Properties(writes=True, moves=True, bytes=8)),
         (r"mov[sz](?P<size>[bwl])[wlq]", _Properties()),
         (r"mov(?:abs)?(?P<size>[bwlq])", _Properties(writes=True, moves=True)),
-        (r"(?:cmp|test|bt)(?P<size>[bwlq])", _Properties(Work.INTEGER, sets_flags=True)),
+        (r"(?:cmp|test|bt)(?P<size>[bwlq])", _Properties(sets_flags=True)),
         (r"i?div(?P<size>[bwlq])", _Properties(Work.DIVISION, sets_flags=True)),
         (r"i?mul(?P<size>[bwlq])", _Properties(Work.INTEGER, sets_flags=True)),
         (r"(?:adc|sbb)(?P<size>[bwlq])", _Properties(Work.INTEGER, True, sets_flags=True, reads_flags=True)),
+        (r"(?:and|or|s[ah]l|shr)(?P<size>[bwlq])", _Properties(writes=True, sets_flags=True)),
         (
-            r"(?:add|sub|and|or|xor|neg|not|inc|dec|sa[lr]|sh[lr]|ro[lr]|sh[lr]d|bts|btr|btc|bs[fr]|bswap)(?P<size>[bwlq])",
+            r"(?:add|sub|xor|neg|not|inc|dec|sar|ro[lr]|sh[lr]d|bts|btr|btc|bs[fr]|bswap)(?P<size>[bwlq])",
             _Properties(Work.INTEGER, True, sets_flags=True),
         ),
         (r"(?:add|sub|mul|min|max)s(?P<size>[sd])", _Properties(Work.FLOAT)),
         (r"(?:div|sqrt)s(?P<size>[sd])", _Properties(Work.DIVISION)),
-        (r"u?comis(?P<size>[sd])", _Properties(Work.FLOAT, sets_flags=True)),
-        (r"cvtsi2s[sd](?P<size>[lq])", _Properties(Work.FLOAT)),
+        (r"u?comis(?P<size>[sd])", _Properties(sets_flags=True)),
+        (r"cvtsi2s[sd](?P<size>[lq])", _Properties()),
         (r"cvtt?s(?P<size>[sd])2(?:si[lq]?|s[sd])", _Properties(Work.FLOAT)),
         (r"(?:and|andn|or|xor)p[sd]|p(?:xor|or|and|andn)|unpck[lh]p[sd]|punpck[lh](?:bw|wd|dq|qdq)", _Properties(bytes=16)),
         (r"cvt(?:ps2pd|pd2ps)|cmp\w*s[sd]", _Properties(Work.FLOAT, bytes=16)),
@@ -93,6 +94,8 @@ _BASE = re.compile(r"(-?\d+)?\(%(rbp|rsp)\)")
 _COMPILERS_CONSTANT = re.compile(r"\.LC\d+\(%rip\)")
 _LINKERS_TABLE = re.compile(r"[\w.$]+@GOTPCREL\(%rip\)")
 _SYMBOL = re.compile(r"([\w.$\x80-\U0010ffff]+?)(?:@PLT)?")
+#: The sum of an address and a constant, but for registers of the frame.
+_ADDRESS_SUM = re.compile(r"addq\t\$-?\d+, %r(?!1[01]|[sb]p)\w+")
 _COPY_OF_STACK_POINTER = re.compile(r"movq\t%rsp, %r(?!1[01]|[sb]p)\w+")
 
 _MAKE_ROOM = re.compile(r"(?:subq\t\$(\d+)|addq\t\$-(\d+)), %rsp")
@@ -164,6 +167,8 @@ def read(line: str) -> Instruction:
     if name.startswith("lea"):
         _check_registers(operands[-1:])
         return Instruction()
+    if _ADDRESS_SUM.fullmatch(line):
+        return Instruction(sets_flags=True)
     if not _COPY_OF_STACK_POINTER.fullmatch(line):
         _check_registers([operand for operand in operands if "(" not in operand])
     return _computing(name, operands)
