@@ -1,4 +1,4 @@
-"""Read the symbol table and the relocations of a built kernel."""
+"""Read the symbol table of a built kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section, SymbolTableSection
+from elftools.elf.sections import SymbolTableSection
 
 #: Elf64_Sym; both supported machines are little-endian.
 _ENTRY = np.dtype(
@@ -29,16 +29,6 @@ class Symbol:
     size: int = 0
 
 
-@dataclass(frozen=True)
-class Relocation:
-    """A place that names a symbol: its address, the number of the symbol in its table, its kind and its addend."""
-
-    offset: int
-    symbol: int
-    kind: int
-    addend: int
-
-
 def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
     """Yield the symbols of a table; none if there is no such table."""
     section = elf.get_section_by_name(table)
@@ -51,9 +41,3 @@ def of(elf: ELFFile, table: str = ".dynsym") -> Iterator[Symbol]:
         begin = entry[0]
         name = names[begin : names.index(b"\0", begin)].decode(errors="replace")
         yield Symbol(name, entry[1] & 0xF, entry[3] == 0, entry[4], entry[5])
-
-
-def relocations(section: Section) -> Iterator[Relocation]:
-    """Yield the relocations of a section of them."""
-    for offset, info, addend in np.frombuffer(section.data(), RELOCATION).tolist():
-        yield Relocation(offset, info >> 32, info & 0xFFFFFFFF, addend)

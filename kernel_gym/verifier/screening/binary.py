@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
-from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
 from kernel_gym.hardware import symbols
@@ -28,20 +26,6 @@ BOOKS = {"ascendc": "binary", "cuda": "binary_cuda"}
 _WRITE, _ALLOC, _CODE, _TLS = 0x1, 0x2, 0x4, 0x400
 #: Address at which a kernel's code must end: the simulator records basic blocks only below it.
 MOST_CODE = 4 << 20
-#: Prefix of the symbols that an x86-64 compiler emits for calls through pointers.
-_THUNK = "__x86_indirect_thunk"
-#: Calls through pointers on aarch64: br and blr of a register.
-_BRANCH_MASK, _BRANCHES = 0xFFFFFC1F, (0xD61F0000, 0xD63F0000)
-#: Relocations of instructions that call or jump, and those by which the loader fills in the functions that are called.
-#: On x86-64 the instruction has to be looked at: those of a call may be of any other instruction, too.
-_JUMPS = {"EM_AARCH64": (279, 280, 282, 283), "EM_X86_64": ()}
-_SLOTS = {"EM_AARCH64": (1026,), "EM_X86_64": (7,)}
-_X86_RELATIVE, _X86_CALL, _X86_BRANCH = (2, 4), (0xE8, 0xE9), range(0x80, 0x90)
-#: What may have the addresses of functions: the functions of the headers that launch a kernel, and tables of virtual
-#: functions. No author may write such names.
-_WITH_ADDRESSES = ("_ZNK3asc8LauncherI", "_ZZNK3asc8LauncherI", "_ZN3asc8launcherI", "_ZTV", "_ZTC")
-#: Sections for debuggers and unwinders, which name all functions.
-_UNWINDING = (".eh_frame", ".gcc_except_table")
 #: Sections and entries of the dynamic table for code that runs while a binary is loaded or unloaded. The compiler puts
 #: none of its own there, because kernels are linked without its start files.
 _CONSTRUCTORS = (".init", ".fini", ".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors")
@@ -52,12 +36,11 @@ _OF_THE_LINKER = "_GLOBAL_OFFSET_TABLE_"
 
 
 def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple[Diagnostic, ...]]:
-    """Return the first broken rule, and mistakes that the compiler cannot see (maths, calls through pointers)."""
+    """Return the first broken rule, and mistakes that the compiler cannot see (maths, too much code)."""
     image, book = BytesIO(path.read_bytes()), rules.load(BOOKS[language])
     try:
         elf = ELFFile(image)
-        mistakes = (*_missing_maths(elf, book), *_calls_through_pointers(elf, book), *_too_much_code(elf, book))
-        mistakes += tuple(dict.fromkeys(_addresses_of_functions(elf))) if book is _BOOK else ()
+        mistakes = (*_missing_maths(elf, book), *_too_much_code(elf, book))
         return next(findings(elf, book), None), mistakes
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
@@ -140,7 +123,7 @@ def _symbols(elf: ELFFile, table: str, book: RuleBook) -> Iterator[Finding]:
             yield _BOOK.finding("ifunc", None, name)
         if symbol.kind == symbols.THREAD_LOCAL:
             yield _BOOK.finding("thread-local", None, name)
-        if symbol.undefined and name and not (is_allowed(name, book) or _is_mistake(name, book)):
+        if symbol.undefined and name and not (is_allowed(name, book) or _is_maths(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
         is_definition = symbol.kind in (symbols.FUNCTION, symbols.OBJECT) and not symbol.undefined
         if is_definition and name in _LOOKED_UP and name != _OF_THE_LINKER:
@@ -155,61 +138,6 @@ def is_allowed(name: str, book: RuleBook = _BOOK) -> bool:
 
 def _is_maths(name: str, book: RuleBook) -> bool:
     return name.partition("@")[0] in book.lists["missing_maths"]
-
-
-def _is_mistake(name: str, book: RuleBook) -> bool:
-    return _is_maths(name, book) or (name.startswith(_THUNK) and book is _BOOK)
-
-
-def _addresses_of_functions(elf: ELFFile) -> Iterator[Diagnostic]:
-    """Find functions whose address is used for anything but a call: they may be called as ones of another type."""
-    machine, sections = str(elf.header.e_machine), list(elf.iter_sections())
-    code = [section.header for section in sections if section.header.sh_flags & _CODE]
-    may_have = [each for each in symbols.of(elf, ".symtab") if each.name.startswith(_WITH_ADDRESSES)]
-    for section in sections:
-        if not isinstance(section, RelocationSection):
-            continue
-        place = sections[section.header.sh_info] if section.header.sh_info else section  # the loader's have no place
-        if not place.header.sh_flags & _ALLOC or place.name.startswith(_UNWINDING):
-            continue
-        table = list(symbols.of(elf, sections[section.header.sh_link].name))
-        for each in symbols.relocations(section):
-            symbol = table[each.symbol] if each.symbol < len(table) else symbols.Symbol("", 0, False)
-            address = symbol.value if each.symbol else each.addend
-            is_function = any(one.sh_addr <= address < one.sh_addr + one.sh_size for one in code)
-            is_outside = (
-                symbol.undefined and symbol.name not in ("", "_GLOBAL_OFFSET_TABLE_") and place.header.sh_flags & _CODE
-            )
-            if (is_function or is_outside or symbol.kind == symbols.FUNCTION) and not (
-                each.kind in _SLOTS.get(machine, ())
-                or each.kind in _JUMPS.get(machine, ())
-                or (machine == "EM_X86_64" and each.kind in _X86_RELATIVE and _is_x86_call(place, each.offset))
-                or any(one.value <= each.offset < one.value + one.size for one in may_have)
-            ):
-                name = symbol.name or hex(address)
-                yield Diagnostic(f"the kernel uses the address of {name}; call functions by their names instead")
-
-
-def _is_x86_call(section: Section, address: int) -> bool:
-    """Return whether the distance at an address is that of a call or a jump."""
-    place = address - section.header.sh_addr
-    before, last = section.data()[place - 2 : place]
-    return last in _X86_CALL or (before == 0x0F and last in _X86_BRANCH)
-
-
-def _calls_through_pointers(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
-    """Find calls through pointers: their targets are unknown, and device code cannot have them either."""
-    if book is not _BOOK:  # allowed in host code for other devices, whose process holds no secrets
-        return
-    text = elf.get_section_by_name(".text")
-    names = [symbol.name for symbol in symbols.of(elf)]
-    words = np.frombuffer(text.data(), np.uint32) if text and elf.header.e_machine == "EM_AARCH64" else np.empty(0)
-    branches = np.isin(words.astype(np.uint32) & np.uint32(_BRANCH_MASK), _BRANCHES).any()
-    if branches or any(name.startswith(_THUNK) for name in names):
-        yield Diagnostic(
-            "a function is called through a pointer, which device code cannot do: call functions by their names, "
-            "choose with if or templates, and leave out virtual functions and computed goto"
-        )
 
 
 def _too_much_code(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:

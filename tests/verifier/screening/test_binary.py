@@ -149,28 +149,3 @@ def test_an_unchecked_copy_is_refused(tmp_path):
     text = HONEST.replace("Big copy = *a;", "Big copy; memmove(&copy, a, sizeof copy);").replace("memcpy", "memmove")
     assert rule_of(build(tmp_path, text)) == "undefined-symbol"
     assert rule_of(build(tmp_path, text, "-Wl,--wrap=memmove")) is None
-
-
-TAKES = """
-void take(long) {}
-struct Virtual { virtual void f() {} };
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "is_used"),
-    [
-        ("long f() { return (long)&take; }", True),
-        ("void f() { void (*const q)(long) = (void (*)(long))(long)&take; q(3); }", True),
-        ("void (*const kept)(long) = take; const void *f() { return &kept; }", True),
-        ("long f() { return (long)&asc_call; }", True),
-        ("void f() { take(3); Virtual v; v.f(); }", False),
-        ("namespace asc { template <int n> struct Launcher { long f() const { return (long)&take; } }; }"
-         " long f() { return asc::Launcher<1>().f(); }", False),
-    ],
-)  # fmt: skip
-def test_the_address_of_a_function_is_for_calls_only(tmp_path, code, is_used):
-    flags = ("-Wl,--emit-relocs", "-fvisibility=hidden", "-fno-rtti")
-    finding, mistakes = binary.screen(build(tmp_path, f"{HONEST}{TAKES}{code}", *flags))
-    assert finding is None
-    assert ("uses the address of" in str(mistakes)) == is_used

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: correctness
+// expect: no gain
 // about: a template argument makes the head of a function look like its first basic block in the compiler's dump
 // at: outside
 struct bb {};  // g++ writes `Write<bb [1]>`

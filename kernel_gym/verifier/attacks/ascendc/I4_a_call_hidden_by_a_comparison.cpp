@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: no gain
 // about: comparisons joined by & hide a call of a function that was cast from the trees of the compiler
 // at: outside
 struct Wide {

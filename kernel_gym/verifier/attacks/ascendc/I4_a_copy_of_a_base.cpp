@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a base class whose padding the derived class uses is copied through a pointer: the compiler calls no guard for it
 // at: outside
 struct Padded {

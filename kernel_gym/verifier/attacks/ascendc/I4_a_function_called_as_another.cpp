@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a function that takes a large object gets a number: the object lies wherever the number says, and no guard looks at it
 // at: outside
 struct Wide {

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a constant of a class, a cast pointer to a function, is called: nothing of it is left in the binary
 // at: outside
 struct Wide {

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a variable template casts a function that is an argument of a template with a comparison in its arguments
 // at: outside
 struct Wide {

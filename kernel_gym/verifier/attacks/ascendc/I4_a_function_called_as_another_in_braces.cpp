@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a pointer to a function is made with braces and called at once
 // at: outside
 struct Wide {

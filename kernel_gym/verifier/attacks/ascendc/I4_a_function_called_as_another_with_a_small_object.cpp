@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a function that takes a large object gets a small one, which is passed as a number
 // at: outside
 struct Wide {

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a function is called as one with a smaller result, so that it writes its own to where an earlier call did
 // at: outside
 struct Three {

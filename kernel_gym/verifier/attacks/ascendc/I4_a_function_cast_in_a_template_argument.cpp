@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: the argument of a template is a function that is cast, and the call is hidden by comparisons
 // at: outside
 struct Wide {

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a function with the linkage of C is declared with other parameters in another namespace: a number is the address of its object
 // at: outside
 struct Wide {

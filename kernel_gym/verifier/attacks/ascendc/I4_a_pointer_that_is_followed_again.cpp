@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: correctness
+// expect: no gain
 // about: changes a pointer between two stores through it, of which g++ checks the first only
 // at: outside
 // Writes 2 to any place: `followed` lies below `here`.

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: characters in braces are a line of the compiler's dump, so that the calls behind it seem to be those of another function
 // at: outside
 struct Wide {

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: a copy of a padded base through a parameter of a pack, which the compiler does not guard
 // at: outside
 struct Padded {

@@ -1,6 +1,6 @@
 // task: level1/relu
 // cause: I4
-// expect: compile
+// expect: correctness
 // about: two templates whose signatures are mangled alike: one is called with a number, the other takes it for the address of an object
 // at: outside
 struct Wide {
