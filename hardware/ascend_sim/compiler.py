@@ -142,7 +142,8 @@ def _named(error: str, dump: str) -> str:
 
 def _write_functions(file: Path, elf: ELFFile) -> None:
     """Write where functions start: a launch may begin nowhere else."""
-    starts = {symbol.value for symbol in symbols.of(elf, ".symtab") if symbol.kind == symbols.FUNCTION}
+    functions = (each for each in symbols.of(elf, ".symtab") if each.kind == symbols.FUNCTION and not each.undefined)
+    starts = {function.value for function in functions}
     file.write_text("".join(f"{start}\n" for start in sorted(starts)))
 
 

@@ -6,8 +6,8 @@ machine: only the order in which the arguments of a call are computed differs. T
 as relocations, which tell the address of each block. The compiler may move a block behind its only predecessor, but has
 numbered the instructions before that: the numbers in the assembly tell which block of the dump each call is in.
 
-The instructions themselves are read as well (assembly/guards.py): no block costs less than the floats, the divisions and
-half of the integer operations among its instructions.
+The instructions themselves are read as well (assembly/guards.py): no block costs less than the floats, the divisions
+and half of the integer operations among its instructions.
 
 The prices of operations are figures of the chip profile (`scalar` in `chips/base.yaml`).
 """
@@ -184,9 +184,9 @@ class Operations:
     def at_least(self, computed: Computed) -> Operations:
         """Return the operations of a block whose instructions compute this.
 
-        The dump says more than the instructions: what is a part of an address, and what a number is cut for. But its words
-        for types can mean something else than they seem to, and instructions cannot. No block has more of those for
-        floats and divisions than the dump has operations. For an integer operation there may be two.
+        The dump says more than the instructions: what is a part of an address, and what a number is cut for. But its
+        names of types may mean something else than they seem to. Instructions are what they are. An honest block has no
+        more of them for floats and divisions than the dump has operations, and about two for an integer operation.
         """
         integer = (computed.integer - _MORE_INTEGERS) // 2
         return Operations(

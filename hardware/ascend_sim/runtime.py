@@ -48,8 +48,8 @@ _REGISTERS = {
         *(f"fixed-x{i}" for i in range(14, 18)),
     ),
 }.get(platform.machine(), ())
-#: Arguments are written below the frame, not pushed, and nothing is written below the stack pointer. Objects of more than
-#: 256 bytes are copied by calls, as on aarch64: the guard charges for these (guard.cpp).
+#: Arguments are written below the frame, not pushed, and nothing is written below the stack pointer. Objects of more
+#: than 256 bytes are copied by calls, as on aarch64: the guard charges for these (guard.cpp).
 _X86 = ("-fcf-protection=none", "-maccumulate-outgoing-args", "-mno-red-zone", "-mstringop-strategy=libcall")
 GUARD_FLAGS = (
     *("-fno-omit-frame-pointer", "-fno-jump-tables", "-fno-optimize-sibling-calls", "-fstack-clash-protection"),
@@ -160,9 +160,8 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    modules = [Path(module.__file__) for module in (marshal, operations, source_names)]
-    modules += sorted((HERE / "assembly").glob("*.py"))
-    return _digest(compiler, [*_sources(), *modules])
+    modules = map(Path, (marshal.__file__, operations.__file__, source_names.__file__))
+    return _digest(compiler, [*_sources(), *modules, *sorted((HERE / "assembly").glob("*.py"))])
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from kernel_gym.hardware.ascend_sim.assembly.instructions import (
     BY_POINTER,
@@ -23,7 +22,7 @@ from kernel_gym.hardware.ascend_sim.assembly.instructions import (
 comment = "\t// "
 trap = "\tbrk\t#1000"
 
-#: Bytes that the stack pointer may move down without touching memory. Below a stack are as many that cannot be accessed.
+#: Bytes that the stack pointer may move down without touching memory. As many below a stack cannot be accessed.
 _UNTOUCHED = 1 << 16
 _UNKNOWN_FRAME = "keeps its local variables where they cannot be guarded: declare smaller ones, without alignas"
 _CONDITION = "(?:eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|al)"
@@ -31,20 +30,22 @@ _IMMEDIATE_BITS = 12
 
 #: Kinds of instructions by their names: what they compute, and what they do to the flags.
 _COMPUTING = [
-    (re.compile(pattern), work, sets_flags, reads_flags)
-    for pattern, work, sets_flags, reads_flags in [
-        (r"mov[kzni]?|adrp?|nop|[su]xt[bhw]|fmov|movi|mvni|umov|smov|dup|ins|ushr|sshr|shl|zip[12]|uzp[12]", Work.NONE, False, False),
-        (r"(?:add|sub|and|bic|adc|sbc|neg)s|cmp|cmn|tst", Work.NONE, True, False),
-        (r"ccmp|ccmn|fccmpe?", Work.NONE, True, True),
-        (r"and|bic|orr|orn|lsl|lsr|ubfx|sbfx|ubfiz|sbfiz|bfi|bfxil|cnt|addv", Work.NONE, False, False),
-        (r"add|sub|eor|eon|mvn|neg|asr|ror|rev(?:16|32|64)?|rbit|cl[sz]|extr|abs", Work.INTEGER, False, False),
-        (r"mul|mneg|madd|msub|[su]mull|[su]mulh|[su]maddl|[su]msubl|[su]mnegl", Work.INTEGER, False, False),
-        (r"[su]div|fdiv|fsqrt", Work.DIVISION, False, False),
-        (r"fcmpe?", Work.NONE, True, False),
-        (r"f(?:add|sub|mul|nmul|neg|abs|madd|msub|nmadd|nmsub|max|min)(?:nm)?|fcvt\w*|frint\w", Work.FLOAT, False, False),
-        (r"[su]cvtf", Work.NONE, False, False),
-        (r"csel|cset|csetm|cinc|cinv|cneg|csinc|csinv|csneg|fcsel", Work.NONE, False, True),
-        (r"adc|sbc|ngc", Work.INTEGER, False, True),
+    (re.compile(pattern), instruction)
+    for pattern, instruction in [
+        (r"mov[kzni]?|adrp?|nop|[su]xt[bhw]|fmov|movi|mvni|umov|smov|dup|ins", Instruction()),
+        (r"ushr|sshr|shl|zip[12]|uzp[12]|cnt|addv", Instruction()),
+        (r"(?:add|sub|and|bic|adc|sbc|neg)s|cmp|cmn|tst|fcmpe?", Instruction(sets_flags=True)),
+        (r"ccmp|ccmn|fccmpe?", Instruction(sets_flags=True, reads_flags=True)),
+        (r"csel|cset|csetm|cinc|cinv|cneg|csinc|csinv|csneg|fcsel", Instruction(reads_flags=True)),
+        (r"and|bic|orr|orn|lsl|lsr|[su]bfx|[su]bfiz|bfi|bfxil|[su]cvtf", Instruction()),
+        (r"add|sub|eor|eon|mvn|neg|asr|ror|rev(?:16|32|64)?|rbit|cl[sz]|extr|abs", Instruction(work=Work.INTEGER)),
+        (r"mul|mneg|madd|msub|[su]mull|[su]mulh|[su]maddl|[su]msubl|[su]mnegl", Instruction(work=Work.INTEGER)),
+        (r"adc|sbc|ngc", Instruction(work=Work.INTEGER, reads_flags=True)),
+        (
+            r"f(?:add|sub|mul|nmul|neg|abs|madd|msub|nmadd|nmsub|max|min)(?:nm)?|fcvt\w*|frint\w",
+            Instruction(work=Work.FLOAT),
+        ),
+        (r"[su]div|fdiv|fsqrt", Instruction(work=Work.DIVISION)),
     ]
 ]
 _BRANCH = re.compile(rf"b\.?{_CONDITION}")
@@ -55,25 +56,30 @@ _REGISTER_BYTES = {"w": 4, "x": 8, "b": 1, "h": 2, "s": 4, "d": 8, "q": 16}
 _SIZES = {"b": 1, "h": 2, "w": 4}
 
 _PLACE = re.compile(
-    r"\[(?P<base>x\d+|sp)(?:, (?:#?(?P<distance>-?\d+)|(?P<index>[xw]\d+)(?:, (?P<how>lsl|sxtw|uxtw|sxtx) ?#?(?P<shift>\d)?)?"
+    r"\[(?P<base>x\d+|sp)(?:, (?:#?(?P<distance>-?\d+)"
+    r"|(?P<index>[xw]\d+)(?:, (?P<how>lsl|sxtw|uxtw|sxtx) ?#?(?P<shift>\d)?)?"
     r"|#?(?P<low>:lo12:[\w.$+\-\x80-\U0010ffff]+)))?\]"
 )
-_SYMBOL = re.compile(r"[\w.$\x80-\U0010ffff]+")
+_LANE = re.compile(r"v\d+\.[bhsd]\[\d+\]")
+_SYMBOL = re.compile(r"[A-Za-z_.$\x80-\U0010ffff][\w.$\x80-\U0010ffff]*")
 #: Registers of the frame and those that the guard uses.
 _OF_FRAME = re.compile(r"\b(?:sp|wsp|[xw](?:29|30|1[4-7]))\b")
 #: The sum of an address and a constant, as `lea` computes it on x86-64.
 _ADDRESS_SUM = re.compile(r"(?:add|sub)\tx\d+, (?:x\d+|sp), (?:#?\d+|#?:lo12:.*)(?:, lsl 12)?")
-_COPY_OF_STACK_POINTER = re.compile(r"(?:mov\tx\d+, sp|add\tx\d+, sp, (?:\d+|x\d+)|sub\tx\d+, sp, (?:#?\d+|x\d+))")
 
 _PUSH = re.compile(r"stp\tx29, x30, \[sp, -(\d+)\]!")
 _ROOM = re.compile(r"sub\tsp, sp, (?:#?(?P<number>\d+)|x(?P<by>9|1[0-3]))")
 _RECORD = re.compile(r"stp\tx29, x30, \[sp(?:, (\d+))?\]")
 _POINT = re.compile(r"mov\tx29, sp|add\tx29, sp, (\d+)")
 _TOUCH = re.compile(r"str\txzr, \[sp(?:, \d+)?\]")
-_NUMBER = re.compile(r"mov\tx(?P<register>9|1[0-3]), #?(?P<value>-?\d+)|movk\tx(?P<part>9|1[0-3]), (?P<bits>0x[0-9a-f]+|\d+), lsl #?(?P<shift>16|32)")
+_NUMBER = re.compile(
+    r"mov\tx(?P<register>9|1[0-3]), #?(?P<value>-?\d+)"
+    r"|movk\tx(?P<part>9|1[0-3]), (?P<bits>0x[0-9a-f]+|\d+), lsl #?(?P<shift>16|32)"
+)
 _END_OF_LOOP = re.compile(r"sub\tx(?P<register>9|1[0-3]), sp, (?:x(?P<by>9|1[0-3])|#?(?P<number>\d+))")
 _LOOP = re.compile(
-    r"(?P<label>\.LPSRL\d+):\nsub\tsp, sp, #?65536\nstr\txzr, \[sp, 1024\]\ncmp\tsp, x(?P<register>9|1[0-3])\nb\.ne\t(?P=label)"
+    r"(?P<label>\.LPSRL\d+):\nsub\tsp, sp, #?65536\nstr\txzr, \[sp, 1024\]\n"
+    r"cmp\tsp, x(?P<register>9|1[0-3])\nb\.ne\t(?P=label)"
 )
 _LOOP_LINES = 5
 _POP = re.compile(r"ldp\tx29, x30, \[sp\], (\d+)")
@@ -96,7 +102,6 @@ class _Numbers(dict[str, int]):
             before = self.get(found["part"], 0) & ~(0xFFFF << shift)
             self[found["part"]] = before | int(found["bits"], 0) << shift
         return True
-
 
     def named(self, found: re.Match[str]) -> int:
         """Return the number, or what the register holds, by which a line moves the stack pointer."""
@@ -123,10 +128,11 @@ class _Frame:
             return False
         begin = access.distance + (self.record if access.register == "x29" else 0)
         end = begin + access.bytes
-        return 0 <= begin and end <= self.bytes and (end <= self.record or begin >= self.record + 16)
+        return begin >= 0 and end <= self.bytes and (end <= self.record or begin >= self.record + 16)
 
 
 def prologue(lines: Sequence[str]) -> tuple[int, Frame]:
+    """Return how many lines make a frame, and the frame."""
     if lines and (push := _PUSH.fullmatch(lines[0])) and lines[1:2] == ["mov\tx29, sp"]:
         return 2, _Frame(int(push[1]), 0)
     size = untouched = at = 0
@@ -160,6 +166,7 @@ def prologue(lines: Sequence[str]) -> tuple[int, Frame]:
 
 
 def epilogue(lines: Sequence[str], frame: Frame) -> int:
+    """Return how many lines take a frame down and return."""
     assert isinstance(frame, _Frame)
     if pop := _POP.fullmatch(lines[0]):
         return 2 if frame == _Frame(int(pop[1]), 0) and lines[1:2] == ["ret"] else 0
@@ -179,6 +186,7 @@ def epilogue(lines: Sequence[str], frame: Frame) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def read(line: str) -> Instruction:
+    """Return what an instruction does."""
     name, _, text = line.partition("\t")
     operands = _operands(text)
     if name in ("b", "bl", "blr", "br", "ret") or _BRANCH.fullmatch(name) or _BRANCH_BY_REGISTER.fullmatch(name):
@@ -190,15 +198,13 @@ def read(line: str) -> Instruction:
         return Instruction((Access(vectors["base"], size, vectors["kind"] == "st"),))
     if found := _ACCESS.fullmatch(name):
         return _accessing(found, operands)
-    if not _COPY_OF_STACK_POINTER.fullmatch(line) and any(map(_OF_FRAME.search, operands)):
-        raise Refused(RUN_TIME_STACK)
     if _OF_FRAME.search(operands[0] if operands else ""):
         raise Refused(RUN_TIME_STACK)
     if _ADDRESS_SUM.fullmatch(line):
         return Instruction()
-    for pattern, work, sets_flags, reads_flags in _COMPUTING:
-        if pattern.fullmatch(name):
-            return Instruction(sets_flags=sets_flags, reads_flags=reads_flags, work=work)
+    for pattern, instruction in _COMPUTING:
+        if pattern.fullmatch(name) and all("[" not in operand or _LANE.fullmatch(operand) for operand in operands):
+            return instruction
     raise Refused(unknown(name))
 
 
@@ -230,6 +236,7 @@ def _accessing(found: re.Match[str], operands: Sequence[str]) -> Instruction:
 
 
 def check(access: Access, keeps_flags: bool) -> list[str]:
+    """Return the instructions that call the guard."""
     entry = f"asc_guard_{'store' if access.is_store else 'load'}"
     return [*_address(access.operand), f"mov\tw14, {access.bytes}", f"bl\t{entry}"]
 
@@ -252,7 +259,8 @@ def _address(operand: str) -> Iterator[str]:
         yield f"add\tx15, {base}, {place['low']}"
     else:
         distance = int(place["distance"] or 0)
-        name, high, low = "sub" if distance < 0 else "add", abs(distance) >> _IMMEDIATE_BITS, abs(distance) % (1 << _IMMEDIATE_BITS)
+        name = "sub" if distance < 0 else "add"
+        high, low = divmod(abs(distance), 1 << _IMMEDIATE_BITS)
         yield f"{name}\tx15, {base}, {low}"
         if high:
             yield f"{name}\tx15, x15, {high}, lsl {_IMMEDIATE_BITS}"

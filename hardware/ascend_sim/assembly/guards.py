@@ -2,15 +2,15 @@
 
 The compiler writes assembly. Before each instruction that reads or writes memory a call of the guard is inserted, which
 gets the address and the number of bytes. Left out are accesses to the variables of a function's own frame at constant
-distances, and the compiler's constants. All other rules serve this one: nothing jumps past a check, nothing but a prologue
-and an epilogue changes the registers of a frame, and functions return to where they were called. So nothing depends on
-types, on names, or on what else the author's text means to the compiler:
+distances, and the compiler's constants. All other rules serve this one: nothing jumps past a check, nothing but a
+prologue and an epilogue changes the registers of a frame, and functions return to where they were called. So nothing
+depends on types, on names, or on what else the author's text means to the compiler:
 
 - A call names a function of the kernel, or one that the kernel does not define. Its arguments may be anything.
 - A jump stays in its function, behind the prologue, and ends at a label.
 - The end of a function is no way into the next one.
 - No section holds both code and data, and none can be written and executed.
-- A label that is jumped back to is followed by the counter of basic blocks.
+- A label that is jumped back to is followed by the counter of basic blocks, unless the loop is empty.
 
 What is not understood is refused.
 """
@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from kernel_gym.hardware.ascend_sim.assembly import aarch64, x86_64
-from kernel_gym.hardware.ascend_sim.assembly.instructions import Flow, Frame, Instruction, Machine, Refused, Work
+from kernel_gym.hardware.ascend_sim.assembly.instructions import Flow, Instruction, Machine, Refused, Work
 
 _MACHINES = {"x86_64": x86_64, "aarch64": aarch64}
 
@@ -32,24 +33,20 @@ COUNTER = "__sanitizer_cov_trace_pc"
 #: Functions that the compiler calls by itself, which no kernel may define.
 COPYING = ("memcpy", "memmove", "memset", "memcmp")
 
-_SYMBOL = r"[\w.$\x80-\U0010ffff]+"
+_SYMBOL = r"[A-Za-z_.$\x80-\U0010ffff][\w.$\x80-\U0010ffff]*"
 _LABEL = re.compile(rf"({_SYMBOL}):")
-_DIRECTIVE = re.compile(r"\t\.(\w+)(?:[ \t]+(.*))?")
+#: A directive: its name, and words in which nothing but strings may have the characters that end statements.
+_DIRECTIVE = re.compile(r"\t\.(\w+)((?:[^;#\"\n]|\"(?:[^\"\\\n]|\\.)*\")*)")
 _INSTRUCTION = re.compile(r"\t([a-z][\w.]*)(?:[ \t]+(.*))?")
-_TYPE = re.compile(rf"({_SYMBOL}), [@%](function|object)")
-_ALIAS = re.compile(rf"({_SYMBOL}),({_SYMBOL})")
+_TYPE = re.compile(rf"\t\.type\t({_SYMBOL}), [@%]function")
+_ALIAS = re.compile(rf"\t\.set\t({_SYMBOL}),({_SYMBOL})")
 _SECTION = re.compile(r'([\w.$\-\x80-\U0010ffff]+)(?:,"(\w*)".*)?')
-_LOCAL = ".L"
+_CODE_SECTION, _LOCAL = ".text", ".L"
 #: Lines that an epilogue has at most.
 _EPILOGUE_LINES = 8
-_ANYWHERE = frozenset(
-    {"align", "p2align", "balign", "type", "size", "globl", "global", "weak", "hidden", "internal", "local", "ident", "file", "set", "arch"}
-)
-_DATA = frozenset(
-    {"long", "quad", "byte", "value", "short", "zero", "string", "ascii", "asciz", "hword", "word", "xword", "2byte", "4byte", "8byte", "dword", "comm"}
-)
-_CODE_SECTION = ".text"
-#: Data that the linker and the loader know by its name. The binary screen refuses what runs before the entry.
+#: Directives that change nothing about what follows, and those of data.
+_ANYWHERE = re.compile("(?:p2|b)?align|type|size|globl|global|weak|hidden|internal|local|comm|ident|file|set|arch")
+_DATA = re.compile("[248]?byte|short|long|quad|value|zero|string|ascii|asciz|base64|[dhx]?word")
 
 
 class Computed(NamedTuple):
@@ -91,7 +88,7 @@ def guarded(text: str, architecture: str = platform.machine()) -> Guarded:
         Refused: If it has what cannot be guarded.
     """
     machine = cast(Machine, _MACHINES[architecture])
-    listing = _Listing(text.splitlines(), machine.comment)
+    listing = _Listing(text.split("\n"), machine.comment)
     lines: list[str] = []
     computed: dict[str, list[Computed]] = {}
     for piece in listing.pieces():
@@ -112,43 +109,40 @@ class _Listing:
 
     def __init__(self, lines: Sequence[str], comment: str) -> None:
         self._lines, self._comment = lines, comment
-        self.functions = {found[1] for line in lines if line.startswith("\t.type") and (found := _TYPE.fullmatch(line[7:])) and found[2] == "function"}
-        aliases = [found.groups() for line in lines if line.startswith("\t.set") and (found := _ALIAS.fullmatch(line[6:]))]
-        self.functions |= {alias for alias, of in aliases if of in self.functions}
-        self._defined = {found[1] for line in lines if (found := _LABEL.fullmatch(line))} | {alias for alias, _ in aliases}
-
+        self.functions = {found[1] for line in lines if (found := _TYPE.fullmatch(line))}
+        aliases = {found[1]: found[2] for line in lines if (found := _ALIAS.fullmatch(line))}
+        self.functions |= {alias for alias, of in aliases.items() if of in self.functions}
+        self._defined = {found[1] for line in lines if (found := _LABEL.fullmatch(line))} | aliases.keys()
         if own := sorted(self._defined.intersection(COPYING)):
             raise Refused(f"{own[0]} has a name that is reserved for the compiler: choose another one")
 
     def may_be_called(self, symbol: str) -> bool:
-        return symbol in self.functions or not (symbol in self._defined or symbol.startswith(_LOCAL))
+        """Return whether a symbol is that of a function, or of one that the kernel does not define."""
+        return symbol in self.functions or not (symbol in self._defined or symbol.startswith("."))
 
     def pieces(self) -> Iterator[str | _Function]:
         """Yield the lines outside of functions, and functions."""
         in_code, function = False, None
-        for line in self._lines:
+        for line in filter(None, self._lines):
             if found := _DIRECTIVE.fullmatch(line):
-                if function is not None:
-                    if found[1] == "size":
-                        yield function
-                        function = None
-                    elif found[1] not in ("align", "p2align"):
-                        raise Refused(f"{function.name} has data in its code")
-                in_code = self._section(found[1], found[2] or "", in_code)
+                if function is not None and found[1] == "size":
+                    yield function
+                    function = None
+                elif function is not None and found[1] not in ("align", "p2align"):
+                    raise Refused(f"{function.name} has data in its code")
+                in_code = self._is_code_behind(line, found[1], found[2].strip(), in_code)
                 yield line
             elif found := _LABEL.fullmatch(line):
-                if function is None and in_code and found[1] in self.functions:
-                    function = _Function(found[1])
-                    yield line
-                elif function is not None and found[1].startswith(_LOCAL):
+                if function is not None and found[1].startswith(_LOCAL):
                     function.lines.append((line, 0))
-                elif in_code or found[1] in self.functions:
+                    continue
+                if in_code != (found[1] in self.functions) or function is not None:
                     raise Refused(f"{found[1]} is a place in code that is no function")
-                else:
-                    yield line
+                function = _Function(found[1]) if in_code else None
+                yield line
             elif function is not None:
                 function.lines.append(self._instruction(line, function.name))
-            elif line:
+            else:
                 raise Refused(f"a line that is no assembly of the compiler's: {line[:40]!r}")
         if function is not None:
             raise Refused(f"{function.name} has no end")
@@ -162,9 +156,9 @@ class _Listing:
         line = f"{found[1]}\t{found[2]}" if found[2] else found[1]
         return line, int(number) if number.isdigit() else 0
 
-    def _section(self, directive: str, words: str, in_code: bool) -> bool:
+    def _is_code_behind(self, line: str, directive: str, words: str, in_code: bool) -> bool:
         """Return whether code follows a directive."""
-        if directive in _ANYWHERE:
+        if _ANYWHERE.fullmatch(directive) and (directive != "set" or _ALIAS.fullmatch(line)):
             return in_code
         if directive in ("text", "data", "bss"):
             return directive == "text"
@@ -173,7 +167,7 @@ class _Listing:
             if is_code and "w" in (found[2] or ""):
                 raise Refused(f"the section {found[1]} can be written and executed")
             return is_code
-        if directive in _DATA and not in_code:
+        if _DATA.fullmatch(directive) and not in_code:
             return False
         raise Refused(f"the directive .{directive} {words[:40]} is none of the compiler's here")
 
@@ -182,46 +176,50 @@ class _Code:
     """The instructions of a function."""
 
     def __init__(self, function: _Function, machine: Machine, listing: _Listing) -> None:
-        self._machine, self._listing, self._numbered = machine, listing, function.lines
+        self._machine, self._listing = machine, listing
         self._lines = [line for line, _ in function.lines]
+        self._numbers = [number for _, number in function.lines]
+        self._is_counted = any(COUNTER in line for line in self._lines)  # those of the headers are not
         self._begin, self._frame = machine.prologue(self._lines)
-        self._instructions: dict[int, Instruction] = {}
         self._labels = {
             line[:-1]: at for at, line in enumerate(self._lines) if line.endswith(":") and at >= self._begin
         }
-        self._read()
+        self._instructions = dict(self._read())
+        for at, instruction in self._instructions.items():
+            self._check_target(at, instruction)
 
-    def _read(self) -> None:
+    def _read(self) -> Iterator[tuple[int, Instruction]]:
+        """Yield the instructions but those of the prologue and of epilogues, each with its line."""
         at = self._begin
-        self._epilogues: dict[int, int] = {}
         while at < len(self._lines):
-            if not self._lines[at].endswith(":"):
-                if taken := self._machine.epilogue(self._lines[at : at + _EPILOGUE_LINES], self._frame):
-                    self._epilogues[at] = taken
-                    at += taken
-                    continue
-                self._instructions[at] = self._machine.read(self._lines[at])
-                self._check_target(at)
-            at += 1
+            if self._lines[at].endswith(":"):
+                at += 1
+            elif taken := self._machine.epilogue(self._lines[at : at + _EPILOGUE_LINES], self._frame):
+                at += taken
+            else:
+                yield at, self._machine.read(self._lines[at])
+                at += 1
 
-    def _check_target(self, at: int) -> None:
-        instruction = self._instructions[at]
+    def _check_target(self, at: int, instruction: Instruction) -> None:
         if instruction.flow is Flow.CALL and not self._listing.may_be_called(instruction.target):
             raise Refused("calls what is no function")
         if instruction.flow in (Flow.JUMP, Flow.BRANCH):
             place = self._labels.get(instruction.target)
             if place is None:
                 raise Refused("jumps out of its code")
-            if place < at and not self._is_counted(place):
+            if place <= at and self._is_counted and not self._counts_behind(place):
                 raise Refused("has a loop that is not counted")
 
-    def _is_counted(self, label: int) -> bool:
-        """Return whether the counter is called behind a label, or the function is one of the headers', which call none."""
-        behind = (line for line in self._lines[label:] if not line.endswith(":"))
-        return next(behind, "").partition("\t")[2].startswith(COUNTER) or not any(COUNTER in line for line in self._lines)
+    def _counts_behind(self, label: int) -> bool:
+        """Return whether the instruction behind a label calls the counter, or only jumps back there."""
+        at = next(at for at in range(label, len(self._lines)) if not self._lines[at].endswith(":"))
+        instruction = self._instructions.get(at, Instruction())
+        is_empty = instruction.flow is Flow.JUMP and label <= self._labels[instruction.target] <= at
+        return is_empty or (instruction.flow is Flow.CALL and instruction.target == COUNTER)
 
     def guarded(self) -> Iterator[str]:
-        live = self._live_flags()
+        """Yield the lines of the function, with calls of the guard, and a trap behind them."""
+        live = self._with_flags_in_use()
         for at, line in enumerate(self._lines):
             instruction = self._instructions.get(at)
             for access in instruction.accesses if instruction else ():
@@ -230,8 +228,8 @@ class _Code:
             yield line if line.endswith(":") else f"\t{line}"
         yield self._machine.trap
 
-    def _live_flags(self) -> set[int]:
-        """Return the instructions before which the flags are in use."""
+    def _with_flags_in_use(self) -> set[int]:
+        """Return the lines of the instructions before which the flags are in use."""
         live, is_live = set(), False
         at_labels: dict[str, bool] = {}
         for at in range(len(self._lines) - 1, self._begin - 1, -1):
@@ -249,11 +247,11 @@ class _Code:
         return live
 
     def computed(self) -> list[Computed]:
-        blocks: list[list[int]] = []
-        kinds = [Work.INTEGER, Work.FLOAT, Work.DIVISION]
+        """Return what is computed behind each call of the counter."""
+        blocks: list[tuple[int, Counter[Work]]] = []
         for at, instruction in self._instructions.items():
             if instruction.flow is Flow.CALL and instruction.target == COUNTER:
-                blocks.append([self._numbered[at][1], 0, 0, 0])
-            elif blocks and instruction.work is not Work.NONE:
-                blocks[-1][1 + kinds.index(instruction.work)] += 1
-        return [Computed(*block) for block in blocks]
+                blocks.append((self._numbers[at], Counter()))
+            elif blocks:
+                blocks[-1][1][instruction.work] += 1
+        return [Computed(number, work[Work.INTEGER], work[Work.FLOAT], work[Work.DIVISION]) for number, work in blocks]

@@ -59,13 +59,13 @@ _INSTRUCTIONS = [
         (r"mov[lh]p[sd]", _Properties(writes=True, moves=True, bytes=8)),
         (r"mov[sz](?P<size>[bwl])[wlq]", _Properties()),
         (r"mov(?:abs)?(?P<size>[bwlq])", _Properties(writes=True, moves=True)),
-        (r"(?:cmp|test|bt)(?P<size>[bwlq])", _Properties(sets_flags=True)),
+        (r"(?:cmp|test)(?P<size>[bwlq])", _Properties(sets_flags=True)),
         (r"i?div(?P<size>[bwlq])", _Properties(Work.DIVISION, sets_flags=True)),
         (r"i?mul(?P<size>[bwlq])", _Properties(Work.INTEGER, sets_flags=True)),
         (r"(?:adc|sbb)(?P<size>[bwlq])", _Properties(Work.INTEGER, True, sets_flags=True, reads_flags=True)),
         (r"(?:and|or|s[ah]l|shr)(?P<size>[bwlq])", _Properties(writes=True, sets_flags=True)),
         (
-            r"(?:add|sub|xor|neg|not|inc|dec|sar|ro[lr]|sh[lr]d|bts|btr|btc|bs[fr]|bswap)(?P<size>[bwlq])",
+            r"(?:add|sub|xor|neg|not|inc|dec|sar|ro[lr]|sh[lr]d|bs[fr]|bswap)(?P<size>[bwlq])",
             _Properties(Work.INTEGER, True, sets_flags=True),
         ),
         (r"(?:add|sub|mul|min|max)s(?P<size>[sd])", _Properties(Work.FLOAT)),
@@ -73,7 +73,10 @@ _INSTRUCTIONS = [
         (r"u?comis(?P<size>[sd])", _Properties(sets_flags=True)),
         (r"cvtsi2s[sd](?P<size>[lq])", _Properties()),
         (r"cvtt?s(?P<size>[sd])2(?:si[lq]?|s[sd])", _Properties(Work.FLOAT)),
-        (r"(?:and|andn|or|xor)p[sd]|p(?:xor|or|and|andn)|unpck[lh]p[sd]|punpck[lh](?:bw|wd|dq|qdq)", _Properties(bytes=16)),
+        (
+            r"(?:and|andn|or|xor)p[sd]|p(?:xor|or|and|andn)|unpck[lh]p[sd]|punpck[lh](?:bw|wd|dq|qdq)",
+            _Properties(bytes=16),
+        ),
         (r"cvt(?:ps2pd|pd2ps)|cmp\w*s[sd]", _Properties(Work.FLOAT, bytes=16)),
         (rf"set{_CONDITION}", _Properties(writes=True, moves=True, reads_flags=True, bytes=1)),
         (rf"cmov{_CONDITION}(?P<size>[wlq]?)", _Properties(reads_flags=True)),
@@ -93,10 +96,9 @@ _OF_FRAME = re.compile(r"%(?:[re]?[sb]pl?\b|r1[01])")
 _BASE = re.compile(r"(-?\d+)?\(%(rbp|rsp)\)")
 _COMPILERS_CONSTANT = re.compile(r"\.LC\d+\(%rip\)")
 _LINKERS_TABLE = re.compile(r"[\w.$]+@GOTPCREL\(%rip\)")
-_SYMBOL = re.compile(r"([\w.$\x80-\U0010ffff]+?)(?:@PLT)?")
-#: The sum of an address and a constant, but for registers of the frame.
-_ADDRESS_SUM = re.compile(r"addq\t\$-?\d+, %r(?!1[01]|[sb]p)\w+")
-_COPY_OF_STACK_POINTER = re.compile(r"movq\t%rsp, %r(?!1[01]|[sb]p)\w+")
+_SYMBOL = re.compile(r"([A-Za-z_.$\x80-\U0010ffff][\w.$\x80-\U0010ffff]*?)(?:@PLT)?")
+#: The sum of an address and a constant.
+_ADDRESS_SUM = re.compile(r"addq\t\$-?\d+, %r\w+")
 
 _MAKE_ROOM = re.compile(r"(?:subq\t\$(\d+)|addq\t\$-(\d+)), %rsp")
 _ALIGN, _TOUCH = re.compile(r"andq\t\$-\d+, %rsp"), "orq\t$0, (%rsp)"
@@ -123,6 +125,7 @@ class _Frame:
 
 
 def prologue(lines: Sequence[str]) -> tuple[int, Frame]:
+    """Return how many lines make a frame, and the frame."""
     if tuple(lines[:2]) != ("pushq\t%rbp", "movq\t%rsp, %rbp"):
         raise Refused("has no frame: make it no virtual function of a second base class")
     taken, size, untouched = 2, 0, 0
@@ -147,6 +150,7 @@ def prologue(lines: Sequence[str]) -> tuple[int, Frame]:
 
 
 def epilogue(lines: Sequence[str], frame: Frame) -> int:
+    """Return how many lines take a frame down and return."""
     last = tuple(lines[:2])
     assert isinstance(frame, _Frame)
     return 2 if last == ("leave", "ret") or (last == ("popq\t%rbp", "ret") and frame.bytes == 0) else 0
@@ -154,23 +158,23 @@ def epilogue(lines: Sequence[str], frame: Frame) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def read(line: str) -> Instruction:
+    """Return what an instruction does."""
     name, _, text = line.partition("\t")
     if name == "call" or name == "jmp" or _BRANCH.fullmatch(name):
         return _transfer(name, text)
-    if name in _IMPLICIT or name == "ud2":
+    if line in _IMPLICIT or line == "ud2":
         return Instruction(flow=Flow.END if name == "ud2" else Flow.NEXT)
     operands = [operand.strip() for operand in _OPERAND.findall(text)]
     if name.startswith("f"):
         raise Refused(_LONG_DOUBLE)
     if not operands or not all("(" in operand or _NO_PLACE.fullmatch(operand) for operand in operands):
         raise Refused(unknown(name))
+    if "(" not in operands[-1] and _OF_FRAME.search(operands[-1]):
+        raise Refused(RUN_TIME_STACK)
     if name.startswith("lea"):
-        _check_registers(operands[-1:])
         return Instruction()
     if _ADDRESS_SUM.fullmatch(line):
         return Instruction(sets_flags=True)
-    if not _COPY_OF_STACK_POINTER.fullmatch(line):
-        _check_registers([operand for operand in operands if "(" not in operand])
     return _computing(name, operands)
 
 
@@ -183,11 +187,6 @@ def _transfer(name: str, target: str) -> Instruction:
     if name == "jmp":
         return Instruction(flow=Flow.JUMP, target=symbol[1])
     return Instruction(flow=Flow.BRANCH, target=symbol[1], reads_flags=True)
-
-
-def _check_registers(operands: Sequence[str]) -> None:
-    if any(map(_OF_FRAME.search, operands)):
-        raise Refused(RUN_TIME_STACK)
 
 
 def _computing(name: str, operands: list[str]) -> Instruction:
@@ -238,5 +237,6 @@ def _accessed(operand: str, size: int, properties: _Properties, is_last: bool) -
 
 
 def check(access: Access, keeps_flags: bool) -> list[str]:
+    """Return the instructions that call the guard."""
     entry = f"asc_guard_{'store' if access.is_store else 'load'}{'_keeping_flags' if keeps_flags else ''}"
     return [f"leaq\t{access.operand}, %r11", f"movl\t${access.bytes}, %r10d", f"call\t{entry}@PLT"]

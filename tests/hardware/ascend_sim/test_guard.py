@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,7 +268,9 @@ def test_no_core_can_tell_how_many_variables_others_have_filled(device: AscendSi
 @pytest.mark.parametrize("array", ["int more[];", "int more[0];"])
 def test_an_array_without_an_end_reaches_no_further_than_a_pointer(device: AscendSim, array: str) -> None:
     struct = f"struct Open {{ int n; {array} }};"
-    result = run(device, "core", "Open open; open.n = 1; open.more[5000000 + (int)own[0]] = 1;", compute=False, outside=struct)
+    result = run(
+        device, "core", "Open open; open.n = 1; open.more[5000000 + (int)own[0]] = 1;", compute=False, outside=struct
+    )
     assert result.fault is not None
     assert result.fault.rule == "BAD_POINTER"
 

@@ -12,39 +12,43 @@ uint64_t asc_kept_numbers[20], asc_kept_vectors[64];
 #if defined(__x86_64__)
 
 #define VECTORS(DO)                                                                                                    \
-    DO("0") DO("1") DO("2") DO("3") DO("4") DO("5") DO("6") DO("7") DO("8") DO("9") DO("10") DO("11") DO("12") DO("13") \
-    DO("14") DO("15")
+    DO("0")                                                                                                            \
+    DO("1") DO("2") DO("3") DO("4") DO("5") DO("6") DO("7") DO("8") DO("9") DO("10") DO("11") DO("12") DO("13")        \
+        DO("14") DO("15")
 #define SAVE_VECTOR(i) "movaps %xmm" i ", 16*" i "+asc_kept_vectors(%rip)\n"
 #define LOAD_VECTOR(i) "movaps 16*" i "+asc_kept_vectors(%rip), %xmm" i "\n"
 #define NUMBERS(DO)                                                                                                    \
-    DO("rax", "0") DO("rcx", "1") DO("rdx", "2") DO("rsi", "3") DO("rdi", "4") DO("r8", "5") DO("r9", "6") DO("rbx", "7") \
-    DO("r10", "8") DO("r11", "9")
+    DO("rax", "0")                                                                                                     \
+    DO("rcx", "1") DO("rdx", "2") DO("rsi", "3") DO("rdi", "4") DO("r8", "5") DO("r9", "6") DO("rbx", "7")             \
+        DO("r10", "8") DO("r11", "9")
 #define SAVE_NUMBER(name, i) "mov %" name ", 8*" i "+asc_kept_numbers(%rip)\n"
 #define LOAD_NUMBER(name, i) "mov 8*" i "+asc_kept_numbers(%rip), %" name "\n"
 // The address is in r11, the number of bytes in r10.
 #define ARGUMENTS(is_store)                                                                                            \
-    "mov 72+asc_kept_numbers(%rip), %rdi\nmov 64+asc_kept_numbers(%rip), %rsi\nmov %rbp, %rdx\nmov $" is_store ", %ecx\n"
+    "mov 72+asc_kept_numbers(%rip), %rdi\nmov 64+asc_kept_numbers(%rip), %rsi\nmov %rbp, %rdx\nmov $" is_store         \
+    ", %ecx\n"
 #define ENTRY(name, save_flags, load_flags, is_store)                                                                  \
-    asm(".globl asc_guard_" name "\n.type asc_guard_" name ", @function\nasc_guard_" name ":\n"                        \
-        "push %rbp\nmov %rsp, %rbp\n" NUMBERS(SAVE_NUMBER) save_flags "mov %rsp, %rbx\nand $-16, %rsp\n"             \
-        ARGUMENTS(is_store) "call asc_is_plain\ntest %al, %al\njne 1f\n"                                             \
-        VECTORS(SAVE_VECTOR) ARGUMENTS(is_store) "call asc_check\n" VECTORS(LOAD_VECTOR)                               \
-        "1: mov %rbx, %rsp\n" load_flags NUMBERS(LOAD_NUMBER)                                                          \
-        "pop %rbp\nret\n.size asc_guard_" name ", .-asc_guard_" name "\n");
+    asm(".globl asc_guard_" name "\n.type asc_guard_" name ", @function\nasc_guard_" name                              \
+        ":\n"                                                                                                          \
+        "push %rbp\nmov %rsp, %rbp\n" NUMBERS(SAVE_NUMBER) save_flags "mov %rsp, %rbx\nand $-16, %rsp\n" ARGUMENTS(    \
+            is_store) "call asc_is_plain\ntest %al, %al\njne 1f\n" VECTORS(SAVE_VECTOR)                                \
+            ARGUMENTS(is_store) "call asc_check\n" VECTORS(LOAD_VECTOR) "1: mov %rbx, %rsp\n" load_flags NUMBERS(      \
+                LOAD_NUMBER) "pop %rbp\nret\n.size asc_guard_" name ", .-asc_guard_" name "\n");
 #define ENTRY_KEEPING_FLAGS                                                                                            \
     ENTRY("load_keeping_flags", "pushf\n", "popf\n", "0") ENTRY("store_keeping_flags", "pushf\n", "popf\n", "1")
 
 #elif defined(__aarch64__)
 
 #define VECTORS(DO)                                                                                                    \
-    DO("0", "1") DO("2", "3") DO("4", "5") DO("6", "7") DO("8", "9") DO("10", "11") DO("12", "13") DO("14", "15")      \
-    DO("16", "17") DO("18", "19") DO("20", "21") DO("22", "23") DO("24", "25") DO("26", "27") DO("28", "29")           \
-    DO("30", "31")
+    DO("0", "1")                                                                                                       \
+    DO("2", "3") DO("4", "5") DO("6", "7") DO("8", "9") DO("10", "11") DO("12", "13") DO("14", "15") DO("16", "17")    \
+        DO("18", "19") DO("20", "21") DO("22", "23") DO("24", "25") DO("26", "27") DO("28", "29") DO("30", "31")
 #define SAVE_VECTOR(i, j) "stp q" i ", q" j ", [x16, 16*" i "]\n"
 #define LOAD_VECTOR(i, j) "ldp q" i ", q" j ", [x16, 16*" i "]\n"
 #define NUMBERS(DO)                                                                                                    \
-    DO("0", "1", "0") DO("2", "3", "2") DO("4", "5", "4") DO("6", "7", "6") DO("8", "9", "8") DO("10", "11", "10")     \
-    DO("12", "13", "12") DO("18", "19", "14") DO("14", "15", "16")
+    DO("0", "1", "0")                                                                                                  \
+    DO("2", "3", "2") DO("4", "5", "4") DO("6", "7", "6") DO("8", "9", "8") DO("10", "11", "10") DO("12", "13", "12")  \
+        DO("18", "19", "14") DO("14", "15", "16")
 #define SAVE_NUMBERS(a, b, i) "stp x" a ", x" b ", [x16, 8*" i "]\n"
 #define LOAD_NUMBERS(a, b, i) "ldp x" a ", x" b ", [x16, 8*" i "]\n"
 #define PLACE_OF(what) "adrp x16, asc_kept_" what "\nadd x16, x16, :lo12:asc_kept_" what "\n"

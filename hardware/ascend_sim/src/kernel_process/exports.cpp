@@ -5,5 +5,5 @@
 
 using namespace sim::kernel_process;
 
-#define ASC_FORGETTING extern "C" __attribute__((zero_call_used_regs("all-gpr")))
+#define ASC_FORGETTING extern "C" __attribute__((zero_call_used_regs("all")))
 #include "exports.inc"

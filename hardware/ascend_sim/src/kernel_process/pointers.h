@@ -10,7 +10,10 @@
 namespace sim::kernel_process::pointers {
 
 // What is about to be written, or has been, and not sent. No bytes: nothing.
-struct Store { uintptr_t address = 0; size_t bytes = 0; };
+struct Store {
+    uintptr_t address = 0;
+    size_t bytes = 0;
+};
 extern Store unsent;
 
 // Prepares an access of a core; false if the address is not one of global memory.

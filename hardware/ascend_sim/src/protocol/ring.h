@@ -66,10 +66,10 @@ struct Ring {
     std::atomic<uint32_t> stop;  // the device has ended the run
     char error[160];             // why the kernel process failed before the call
     CallArguments call;
-    uint64_t covered[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a basic block started there
-    uint32_t cycles[COVERED_BYTES];        // what a basic block that started there costs
+    uint64_t covered[COVERED_BYTES / 64];    // one bit per byte of the kernel's code: a basic block started there
+    uint32_t cycles[COVERED_BYTES];          // what a basic block that started there costs
     uint64_t functions[COVERED_BYTES / 64];  // one bit per byte of the kernel's code: a function starts there
-    NoiseKey key;                          // of what variables without a value hold
+    NoiseKey key;                            // of what variables without a value hold
     alignas(64) Record records[SLOTS];
     uint64_t words[WORDS];  // what loops of scalar accesses write
 };

@@ -22,7 +22,7 @@ struct BlockOperations { uint32_t where, branches, integer, floats, divisions; }
 struct Request {
     std::string code;                                      // path of the shared object
     std::vector<BlockOperations> operations;               // of its basic blocks
-    std::vector<uint64_t> functions;  // where they start in the code
+    std::vector<uint64_t> functions;                       // where they start in the code
     bool compute = true, auto_sync = false, keep = false;  // keep: outputs hold what was sent
     bool loops = true;                                     // of scalar accesses are sent as loops
     uint8_t poison = 165;
