@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import operations
+from kernel_gym.hardware.ascend_sim import call_types, operations
 from kernel_gym.hardware.ascend_sim.assembly.guards import COPYING, guarded
 from kernel_gym.hardware.ascend_sim.assembly.instructions import Refused
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
@@ -37,7 +37,7 @@ _LINK_FLAGS = (
     *("-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,relro,-z,now,-z,separate-code", f"-Wl,{_WRAPPED}"),
     operations.LINK_FLAG,
 )
-_ASSEMBLY_FLAGS = ("-S", "-dp", *operations.FLAGS)
+_ASSEMBLY_FLAGS = ("-S", "-dp", *operations.FLAGS, *call_types.FLAGS)
 _DIAGNOSTIC_FLAGS = ("-fmax-errors=8", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-pipe")
 #: What g++ says where a dump exceeds 64 MB. The dumps take about 75 bytes for each byte of code.
 _TOO_LARGE = "File size limit exceeded signal terminated program cc1plus"
@@ -96,7 +96,8 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf) or _beyond_arrays(dump, runtime)
         if not errors:
-            operations.count(folder / OBJECT, dump, text, runtime.types, elf, code.computed)
+            calls = (folder / call_types.DUMP).read_text(encoding="utf-8", errors="replace")
+            operations.count(folder / OBJECT, dump, text, runtime.types, elf, code.computed, calls)
             _write_functions(folder / f"{OBJECT}{FUNCTIONS}", elf)
     return cores.unmarked, errors
 

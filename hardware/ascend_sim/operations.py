@@ -27,8 +27,18 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
+from kernel_gym.hardware.ascend_sim import call_types
 from kernel_gym.hardware.ascend_sim.assembly.guards import COUNTER, Computed
-from kernel_gym.hardware.ascend_sim.source_names import POINTER_BITS, Kind, Names, Type, lanes, type_of, unqualified
+from kernel_gym.hardware.ascend_sim.source_names import (
+    POINTER_BITS,
+    Kind,
+    Names,
+    Type,
+    aliases,
+    lanes,
+    type_of,
+    unqualified,
+)
 
 DUMP = "kernel.gimple"
 #: The file of operations has the name of the object file and this.
@@ -128,6 +138,8 @@ _COMPUTING_METHODS = {
     "Alloc": 2,
 }
 _CONVERTING_CALLS = frozenset({"half_to", "half_from", "bfloat_from", "ScalarCast"})
+#: Operations that it costs to call a function as one of another type: what it computes by that is not known.
+_RETYPED = 8
 #: Instructions for integers that a block may have beside two for each operation of the dump.
 _MORE_INTEGERS = 8
 #: A division by a constant is a multiplication and a shift.
@@ -208,6 +220,7 @@ def count(
     headers: Mapping[str, Type],
     kernel: ELFFile,
     computed: Mapping[str, Sequence[Computed]],
+    calls: str = "",
 ) -> None:
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
 
@@ -218,11 +231,16 @@ def count(
         headers: What the names of types mean in the headers.
         kernel: The object file.
         computed: What the instructions of each function compute, from one call of the counter to the next.
+        calls: The dump of calls with their types (call_types.py).
 
     Raises:
         InfrastructureError: If the dump does not fit the object file.
     """
     blocks = read_dump(dump, source, headers)
+    types = {**headers, **aliases(source, headers)}
+    counted = frozenset(name for name, each in blocks.items() if each)
+    for function in call_types.called_as_others(calls, source, types, counted):
+        blocks[function][0].integer += _RETYPED
     lines = [
         f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
         for where, each in _placed(kernel, blocks, computed)
