@@ -24,7 +24,9 @@ _CALL = re.compile(r"^ +gimple_call <(.*)>(?: \[[\w -]*\])?$", re.MULTILINE)
 #: The conversion of a narrow argument to a whole register, and its type there.
 _WIDENED, _WHOLE = re.compile(r"^ +gimple_assign <nop_expr, (\S+), (\S+), NULL, NULL>$", re.MULTILINE), "int"
 _VERSION = re.compile(r"(?<=\w)_\d+(?:\(D\))?$")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL = re.compile(r"-?\d[\d.]*(?:e[+-]\d+)?B?")
+_DOUBLE_BITS = 64
 _RESULT, _NOTHING = "<retval>", "NULL"
 #: Classes of the C++ library that print alike and hold different things.
 _TEMPLATES = frozenset({"array", "pair", "tuple"})
@@ -84,8 +86,8 @@ def _signature(name: str, text: str) -> _Signature:
 
 def _calls(text: str) -> Iterator[tuple[str, str, list[str]]]:
     """Yield what is called, what the result becomes, and the arguments."""
-    for call in _CALL.findall(text):
-        called, result, *arguments = [*call.split(", "), _NOTHING][: max(2, call.count(", ") + 1)]
+    for call in (_STRING.sub('""', each) for each in _CALL.findall(text)):
+        called, result, *arguments = call.split(", ") if ", " in call else (call, _NOTHING)
         yield called, result, arguments
 
 
@@ -114,15 +116,15 @@ def _is_of(
 ) -> bool:
     """Return whether an operand is certainly of a type."""
     expected = type_of(meaning, types)
-    if operand.startswith("&"):
+    if operand.startswith(("&", '"')):
         return expected.kind is Kind.POINTER
     if _LITERAL.fullmatch(operand):
         return expected.kind is not Kind.OBJECT
     declared = _declared(operand, variables)
     if expected.kind is Kind.OBJECT:
         return declared == {meaning} and meaning.rpartition(" ")[2] not in alike
-    known = {_word(type_of(each, types)) for each in declared}
-    return declared == {meaning} or known == {_word(expected)} != {Type(Kind.UNKNOWN)}
+    known = {_word(each, types) for each in declared}
+    return declared == {meaning} or known == {_word(meaning, types)} != {Type(Kind.UNKNOWN)}
 
 
 def _declared(operand: str, variables: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -133,9 +135,12 @@ def _declared(operand: str, variables: Mapping[str, frozenset[str]]) -> frozense
     return frozenset(each for each in variables.get(name, ()) if is_register and not _CLASS.fullmatch(each))
 
 
-def _word(meaning: Type) -> Type:
+def _word(meaning: str, types: Mapping[str, Type]) -> Type:
     """Return a type, an integer for a pointer: each becomes the other without a statement."""
-    return Type(Kind.INTEGER, POINTER_BITS) if meaning.kind is Kind.POINTER else meaning
+    known = type_of(meaning, types)
+    if known.kind is Kind.POINTER:
+        return Type(Kind.INTEGER, POINTER_BITS)
+    return Type(Kind.FLOAT, _DOUBLE_BITS) if meaning == "double" else known
 
 
 def _printed_alike(source: str) -> frozenset[str]:
