@@ -570,3 +570,27 @@ def test_code_without_a_price_is_an_error(
     computed = {name: [Computed(number, 0, 0, 0) for number in range(len(each))] for name, each in blocks.items()}
     with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match=message):
         operations.count(tmp_path / "kernel.so", dump(text), "", {}, ELFFile(file), computed)
+
+
+def test_no_block_costs_less_than_its_instructions() -> None:
+    """Whatever the compiler's dump seems to say of a block, its instructions compute what they compute."""
+    priced = operations.Operations(branches=1, integer=5, float=2, divisions=0)
+    assert priced.at_least(Computed(1, integer=18, float=2, divisions=0)) == priced
+    assert priced.at_least(Computed(1, integer=30, float=9, divisions=4)) == operations.Operations(1, 11, 9, 4)
+
+
+def test_floats_that_the_dump_seems_to_lack_are_paid(device: AscendSim, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(dump: str, *_: object) -> dict[str, list[operations.Operations]]:
+        return {name: [operations.Operations() for _ in blocks] for name, blocks in read(dump, "").items()}
+
+    read = operations.read_dump
+    monkeypatch.setattr(operations, "read_dump", found)
+    text = source(
+        "float f = (float)p.v[0]; for (int i = 0; i < 9; ++i) f = f * f + 0.5f; if (f / 3.0f > 5.0f) return;", 1
+    )
+    built = device.build(Kernel(text))
+    assert built.ok, built.diagnostics
+    assert built.artifact is not None
+    rows = built.artifact.with_name(f"{built.artifact.name}{operations.SUFFIX}").read_text().splitlines()
+    assert sum(int(row.split()[3]) for row in rows) == 2
+    assert sum(int(row.split()[4]) for row in rows) == 1

@@ -57,7 +57,6 @@ struct GatherMaskParams {
     uint8_t src0BlockStride = 1;
     uint16_t repeatTimes = 0, src0RepeatStride = 0;
     uint8_t src1RepeatStride = 0;
-    ASC_FILLED(1);
     constexpr GatherMaskParams() = default;
     constexpr GatherMaskParams(uint8_t block, uint16_t repeat, uint16_t src0_repeat, uint8_t src1_repeat)
         : src0BlockStride(block), repeatTimes(repeat), src0RepeatStride(src0_repeat), src1RepeatStride(src1_repeat) {}

@@ -28,7 +28,6 @@ struct MmadParams {
     bool enSsparse = false, enWinogradA = false, enWinogradB = false;
     uint8_t unitFlag = 0;
     bool kDirectionAlign = false, cmatrixSource = false, cmatrixInitVal = true;
-    ASC_FILLED(1);
 };
 
 // With a scalar, or (V...) with a number per column.
@@ -49,7 +48,6 @@ struct FixpipeParamsV220 {
     bool reluEn = false;
     uint8_t unitFlag = 0;
     bool isChannelSplit = false;
-    ASC_FILLED(7);
 };
 
 // DataCopy out of L0C: a Fixpipe whose parameters are in registers.
@@ -62,7 +60,6 @@ struct DataCopyCO12DstParams {
     QuantMode_t quantPre = NoQuant;
     uint8_t reluPre = 0;
     bool channelSplit = false, nz2ndEn = false;
-    ASC_FILLED(1);
 };
 
 struct LoadData2dTransposeParams {
@@ -70,7 +67,6 @@ struct LoadData2dTransposeParams {
     uint8_t repeatTimes = 0;
     uint16_t srcStride = 0, dstGap = 0, dstFracGap = 0;
     uint8_t addrMode = 0;
-    ASC_FILLED(1);
     constexpr LoadData2dTransposeParams() = default;
     constexpr LoadData2dTransposeParams(uint16_t start, uint8_t repeat, uint16_t src_stride, uint16_t dst_gap,
                                         uint16_t fractal_gap, uint8_t mode = 0)
@@ -86,7 +82,6 @@ struct LoadData3DParamsV2 {
     bool enTranspose = false, enSmallK = false;
     T padValue = T(0);
     bool filterSizeW = false, filterSizeH = false, fMatrixCtrl = false;
-    ASC_FILLED(sizeof(T) == 1 ? 2 : 1);
 };
 
 template <class T>

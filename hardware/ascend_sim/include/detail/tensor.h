@@ -41,7 +41,6 @@ struct ShapeInfo {
     uint8_t shapeDim = 0, originalShapeDim = 0;
     uint32_t shape[MAX_DIM] = {}, originalShape[MAX_DIM] = {};
     DataFormat dataFormat = DataFormat::ND;
-    ASC_FILLED(3);
     constexpr ShapeInfo() = default;
     constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], DataFormat format = DataFormat::ND)
         : ShapeInfo(dimensions, sizes, dimensions, sizes, format) {}

@@ -23,10 +23,6 @@
 #define ASCENDC_SIMULATOR 1
 #define __NPU_ARCH__ 2201
 
-// The last member of objects that would end with so many unused bytes. The compiler assigns them without these bytes, in
-// a way that calls.py cannot check.
-#define ASC_FILLED(count) uint8_t asc_filler[count] = {}
-
 // Header code around an API call is not the author's plain code, so it is not counted as basic blocks. Functions that
 // only compute are: they cost what the same arithmetic in a kernel costs. Code that is not counted must not call functions
 // of the author's, since it would evaluate their default arguments: it takes classes of these headers, and numbers.

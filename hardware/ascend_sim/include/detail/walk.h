@@ -9,7 +9,6 @@ struct UnaryRepeatParams {
     uint16_t dstBlkStride = 1, srcBlkStride = 1;
     uint8_t dstRepStride = 8, srcRepStride = 8;
     bool halfBlock = false;
-    ASC_FILLED(1);
     constexpr UnaryRepeatParams() = default;
     constexpr UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat, uint8_t src_repeat,
                                 bool half_block = false)
