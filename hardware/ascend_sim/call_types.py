@@ -55,10 +55,8 @@ def called_as_others(dump: str, source: str, types: Mapping[str, Type], function
         Their symbols.
     """
     pieces = _FUNCTION.split(dump)
-    names, texts = (
-        dict(zip(pieces[2::3], pieces[1::3], strict=True)),
-        dict(zip(pieces[2::3], pieces[3::3], strict=True)),
-    )
+    names = dict(zip(pieces[2::3], pieces[1::3], strict=True))
+    texts = dict(zip(pieces[2::3], pieces[3::3], strict=True))
     signatures = {symbol: _signature(names[symbol], texts[symbol]) for symbol in functions & texts.keys()}
     alike = _printed_alike(source)
     return frozenset(
