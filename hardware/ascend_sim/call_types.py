@@ -24,6 +24,8 @@ _CALL = re.compile(r"^ +gimple_call <(.*)>(?: \[[\w -]*\])?$", re.MULTILINE)
 #: The conversion of a narrow argument to a whole register, and its type there.
 _WIDENED, _WHOLE = re.compile(r"^ +gimple_assign <nop_expr, (\S+), (\S+), NULL, NULL>$", re.MULTILINE), "int"
 _VERSION = re.compile(r"(?<=\w)_\d+(?:\(D\))?$")
+#: All that a pointer points to, with its type or by the type of the pointer.
+_WHOLE_OBJECT = re.compile(r"MEM\[\(([^()]*[&*])\)[\w.$]+(?:\(D\))?\]|\*([\w.$]+(?:\(D\))?)")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL = re.compile(r"-?\d[\d.]*(?:e[+-]\d+)?B?")
 _DOUBLE_BITS = 64
@@ -31,6 +33,8 @@ _RESULT, _NOTHING = "<retval>", "NULL"
 #: Classes of the C++ library that print alike and hold different things.
 _TEMPLATES = frozenset({"array", "pair", "tuple"})
 _CLASS_WORDS = frozenset({"struct", "class", "union"})
+#: Words of a text that makes a function one of another type; it may do so without them, by types that are deduced.
+_CASTS = frozenset({"reinterpret_cast", "__builtin_bit_cast", "bit_cast", "decltype"})
 #: The type of an object, which no register holds.
 _CLASS = re.compile(r"(?:struct|class|union) .*(?<![*&])")
 
@@ -95,7 +99,7 @@ def _fits(
     result: str,
     arguments: Sequence[str],
     types: Mapping[str, Type],
-    alike: frozenset[str],
+    alike: frozenset[str] | None,
 ) -> bool:
     if len(arguments) != len(called.parameters):
         return False
@@ -110,7 +114,7 @@ def _is_of(
     meaning: str,
     variables: Mapping[str, frozenset[str]],
     types: Mapping[str, Type],
-    alike: frozenset[str],
+    alike: frozenset[str] | None,
 ) -> bool:
     """Return whether an operand is certainly of a type."""
     expected = type_of(meaning, types)
@@ -119,7 +123,9 @@ def _is_of(
     if _LITERAL.fullmatch(operand):
         return expected.kind is not Kind.OBJECT
     declared = _declared(operand, variables)
-    if expected.kind is Kind.OBJECT:
+    if expected.kind is Kind.OBJECT and alike is None:
+        return all(type_of(each, types).kind in (Kind.OBJECT, Kind.UNKNOWN) for each in declared)
+    if expected.kind is Kind.OBJECT and alike is not None:
         return declared == {meaning} and meaning.rpartition(" ")[2] not in alike
     known = {_word(each, types) for each in declared}
     return declared == {meaning} or known == {_word(meaning, types)} != {Type(Kind.UNKNOWN)}
@@ -129,6 +135,9 @@ def _declared(operand: str, variables: Mapping[str, frozenset[str]]) -> frozense
     """Return the types that a variable or a register may have; none if it is neither."""
     if operand in variables:
         return variables[operand]
+    if whole := _WHOLE_OBJECT.fullmatch(operand):
+        pointed = [whole[1]] if whole[1] else _declared(whole[2], variables)
+        return frozenset(unqualified(each.rstrip("*& ")) for each in pointed)
     name, is_register = _VERSION.subn("", operand)
     return frozenset(each for each in variables.get(name, ()) if is_register and not _CLASS.fullmatch(each))
 
@@ -141,9 +150,14 @@ def _word(meaning: str, types: Mapping[str, Type]) -> Type:
     return Type(Kind.FLOAT, _DOUBLE_BITS) if meaning == "double" else known
 
 
-def _printed_alike(source: str) -> frozenset[str]:
-    """Return the names of classes that may be several: templates, and those that are defined more than once."""
+def _printed_alike(source: str) -> frozenset[str] | None:
+    """Return the names of classes that may be several: templates, and those that are defined more than once.
+
+    None in a text that casts no functions, as far as words can tell: there objects may have names that are aliases.
+    """
     words = [token.text for token in tokens(source)]
+    if _CASTS.isdisjoint(words) and ("(", "*", ")") not in zip(words, words[1:], words[2:], strict=False):
+        return None
     defined = Counter[str]()
     for before, word, name, behind in zip(["", *words], words, words[1:], words[2:], strict=False):
         if word in _CLASS_WORDS and behind in ("{", ":", "<", "final"):

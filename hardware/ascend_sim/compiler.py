@@ -83,7 +83,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
     errors = _call(runtime, [*front, *_ASSEMBLY_FLAGS, PREPROCESSED, "-o", ASSEMBLY], folder)
     if errors:
         return "", errors
-    dump = (folder / operations.DUMP).read_text(encoding="utf-8", errors="replace")
+    dump, calls = _dump(folder, operations.DUMP), _dump(folder, call_types.DUMP)
     try:
         code = guarded((folder / ASSEMBLY).read_text(encoding="utf-8", errors="surrogateescape"))
     except Refused as error:
@@ -96,7 +96,6 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf) or _beyond_arrays(dump, runtime)
         if not errors:
-            calls = (folder / call_types.DUMP).read_text(encoding="utf-8", errors="replace")
             operations.count(folder / OBJECT, dump, text, runtime.types, elf, code.computed, calls)
             _write_functions(folder / f"{OBJECT}{FUNCTIONS}", elf)
     return cores.unmarked, errors
@@ -132,6 +131,12 @@ def _wide_integers(preprocessed: str, source: str) -> Diagnostic | None:
     places = (word.start for word in tokens(source) if word.text in _WIDE_INTEGERS)
     lines = [source.count("\n", 0, place) + 1 for place in places]
     return Diagnostic(_NO_WIDE_INTEGERS, lines[0] if lines else None)
+
+
+def _dump(folder: Path, name: str) -> str:
+    """Return a dump of the compiler, which it does not write if there is no function."""
+    file = folder / name
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def _named(error: str, dump: str) -> str:

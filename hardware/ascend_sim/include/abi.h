@@ -105,8 +105,7 @@ ASC_FRONT uint32_t asc_sub_block_index();
 // 0: vector cores, 1: cube cores, 2: UB bytes, 3: L1 bytes, 4: address of the framework's workspace, 5: asc_core_kind of
 // this core, 6: cores that run each block
 ASC_FRONT uint64_t asc_platform(int32_t what);
-ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, uint64_t bytes,
-                          int32_t line);
+ASC_FRONT void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line);
 ASC_CALL asc_launch_begin(uint32_t blocks, uint32_t core_kind, int32_t line);
 ASC_CALL asc_core_begin(uint32_t block, int32_t line);
 ASC_CALL asc_core_resume(uint32_t block, int32_t line);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from kernel_gym.errors import InfrastructureError
+from kernel_gym.hardware.ascend_sim import compiler
+from kernel_gym.hardware.ascend_sim.assembly import guards
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Device, Inputs, Run
 from kernel_gym.hardware.host.tensors import NPU_FACTOR, WORKSPACE_BYTES
@@ -176,9 +179,10 @@ SYSTEM_CALL = {
     "x86_64": 'asm volatile("syscall" ::"a"(39) : "rcx", "r11");',
     "aarch64": 'register long number asm("x8") = 172; asm volatile("svc #0" ::"r"(number) : "x0");',
 }[os.uname().machine]
+ASSEMBLY = re.compile(r"#APP\n(?:.*\n)*?#NO_APP\n")
+CALL_OF_NOTHING = {"x86_64": "\tcall\tnothing\n", "aarch64": "\tbl\tnothing\n"}[os.uname().machine]
 FAULTS = {
     "BAD_POINTER": "*(volatile int *)8 = 1;",
-    "FORBIDDEN_SYSCALL": SYSTEM_CALL,
     "QUEUE_EMPTY": "Add(c, a, b, n); b = inY.DeQue<float>();",
     "QUEUE_FULL": "Add(c, a, b, n); inX.AllocTensor<float>();",
     "OUT_OF_BOUNDS": "Add(c, a, b, 3000);",
@@ -197,6 +201,21 @@ def test_a_fault_names_the_rule_and_the_next_run_is_unharmed(device: AscendSim, 
     assert result.outputs == ()
     assert result.latency_us is None
     assert run(device).status == "ok"
+
+
+def test_a_system_call_ends_a_run_even_if_the_guard_has_let_it_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def passing(text: str) -> guards.Guarded:
+        code = guards.guarded(ASSEMBLY.sub(CALL_OF_NOTHING, text))
+        (assembly,) = ASSEMBLY.findall(text)
+        return guards.Guarded(code.text.replace(CALL_OF_NOTHING, assembly), code.computed)
+
+    with AscendSim() as own:
+        refused = own.build(Kernel(FILE.replace("Add(c, a, b, n);", SYSTEM_CALL)))
+        assert "has a line that is no instruction" in refused.diagnostics[0].message
+        monkeypatch.setattr(compiler, "guarded", passing)
+        result = run(own, SYSTEM_CALL)
+        assert result.fault is not None
+        assert result.fault.rule == "FORBIDDEN_SYSCALL"
 
 
 def test_a_fault_names_the_line(device: AscendSim) -> None:

@@ -12,15 +12,16 @@ from kernel_gym.kernel import Kernel
 
 FILE = """#include "kernel_operator.h"
 #include "kernel_gym.h"
-template <auto function, class Type> struct AsOther {
-    static inline const Type value = reinterpret_cast<Type>(reinterpret_cast<uint64_t>(function));
-};
 @outside@
 extern "C" int kernel_launch(const KernelArgs *a, void *stream) {
     uint64_t wide = a->num_ints; uint32_t n = a->num_ints; uint8_t byte = a->num_ints; float f = n; double d = n;
     @statement@
     return 0;
 }
+"""
+AS_OTHER = """template <auto function, class Type> struct AsOther {
+    static inline const Type value = reinterpret_cast<Type>(reinterpret_cast<uint64_t>(function));
+};
 """
 PAIR = "struct Pair { uint32_t a, b; }; Pair Swap(Pair p) { return {p.b, p.a}; }"
 HONEST = {
@@ -29,6 +30,8 @@ HONEST = {
     "narrow ones": ("uint8_t F(uint8_t a, int16_t b, bool c) { return a; }", "byte = F(byte, (int16_t)n, n > 3);"),
     "an object": (PAIR, "Pair p{n, n}; p = Swap(p);"),
     "a large object": ("struct Large { uint64_t w[9]; }; Large F(Large x) { return x; }", "Large x{}; x = F(x);"),
+    "an object by its alias": (PAIR + "using Both = Pair;", "Both p{n, n}; Both q = Swap(p); p = q;"),
+    "what a pointer points to": (PAIR, "Pair p{n, n}; const Pair *q = &p, &r = p; p = Swap(*q); p = Swap(r);"),
     "references": ("void F(uint32_t &a, const float &b, uint8_t *c) { *c = a; }", "F(n, f, &byte);"),
     "a method": ("struct S { uint32_t n; uint32_t Add(uint32_t m) const { return n + m; } };", "S s{n}; n = s.Add(n);"),
     "a template": ("template <class T> T F(T a, T b) { return a + b; }", "n = F(n, n); d = F<double>(d, n);"),
@@ -68,7 +71,11 @@ def costs(device: AscendSim, monkeypatch: pytest.MonkeyPatch, outside: str, stat
     found: list[frozenset[str]] = []
     search = call_types.called_as_others
     monkeypatch.setattr(call_types, "called_as_others", lambda *args: found.append(search(*args)) or found[-1])
-    build = device.build(Kernel(FILE.replace("@outside@", outside).replace("@statement@", statement)))
+    build = device.build(
+        Kernel(
+            FILE.replace("@outside@", AS_OTHER * ("AsOther" in statement) + outside).replace("@statement@", statement)
+        )
+    )
     assert build.ok, build.diagnostics
     return bool(found[0])
 

@@ -441,6 +441,7 @@ def test_no_word_of_the_compiler_is_the_text_s_own(tmp_path):
     texts = re.findall(form, Path(program.strip()).read_bytes())
     functions = (b"__builtin", b"__aarch64", b"__atomic", b"__sync")
     named = {text.decode() for text in texts if not text.startswith(functions)}
+    named |= {"_Complex"}  # some linkers keep it as the end of another text
     macros = subprocess.run(["g++", "-dM", "-E", "-x", "c++", "/dev/null"], capture_output=True, text=True, check=True)
     words = sorted(named - set(re.findall(r"#define (\w+)", macros.stdout)))
     keywords = lines_with_errors([f"namespace n{i} {{ int {word}; }}" for i, word in enumerate(words)], tmp_path)

@@ -17,7 +17,7 @@ struct Launcher {
         using Body = decltype(body);
         asc_launch(
             blocks, kind, [](void *closure) ASC_UNCOUNTED { (*static_cast<Body *>(closure))(); },
-            const_cast<void *>(static_cast<const void *>(&body)), sizeof(Body), at.line);
+            const_cast<void *>(static_cast<const void *>(&body)), at.line);
     }
 };
 

@@ -200,7 +200,7 @@ uint32_t front::block_count() { return running ? running->blocks : 1; }
 uint32_t front::sub_block_index() { return running ? running->current % running->lanes : 0; }
 
 [[gnu::noinline]] static void run_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure,
-                                         uint64_t bytes, int32_t line) {
+                                         int32_t line, uintptr_t host) {
     if (running) misuse(line, "a kernel cannot launch a kernel; call it from kernel_launch");
     wire::launch_begin(blocks, core_kind, line);
     if (!is_function(reinterpret_cast<uintptr_t>(body))) guard::refuse();
@@ -214,9 +214,7 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
     launch.line = line;
     for (uint32_t i = 0; i < blocks * launch.lanes; ++i) launch.cores.push_back(std::make_unique<Core>(next_core++));
     launch.own = guard::own_stack();
-    const auto host = reinterpret_cast<uintptr_t>(closure);
-    if (!launch.own.holds(host, bytes)) guard::refuse();
-    launch.host = {host, host + bytes};
+    launch.host = {host, launch.own.end};
     launch.kept.assign(reinterpret_cast<const char *>(launch.host.begin),
                        reinterpret_cast<const char *>(launch.host.end));
     const uint64_t before = progress.blocks;
@@ -234,10 +232,9 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
     wire::launch_end(line);
 }
 
-extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, uint64_t bytes,
-                           int32_t line) {
+extern "C" void asc_launch(uint32_t blocks, uint32_t core_kind, void (*body)(void *), void *closure, int32_t line) {
     const Forgetting after;
-    run_launch(blocks, core_kind, body, closure, bytes, line);
+    run_launch(blocks, core_kind, body, closure, line, reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()));
 }
 
 void front::sync_all(int32_t line) {

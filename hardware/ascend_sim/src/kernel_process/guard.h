@@ -25,9 +25,9 @@ struct Range {
 void constants(Range image);
 void arguments(Range copy);
 
-// The stack that kernel code runs on, up to the frame of its caller. `host` are the arguments of a launch, on the host
-// function's stack, which a core may read; empty while the host function itself runs. `left` is what its variables without
-// a value hold.
+// The stack that kernel code runs on, up to the frame of its caller. `host` is the part of the host function's stack
+// that a core may read because its arguments are there; empty while the host function itself runs. `left` is what its
+// variables without a value hold.
 void stack(Range own, Range host, KeyedWords &left);
 Range own_stack();
 
