@@ -197,8 +197,8 @@ class Operations:
         """Return the operations of a block whose instructions compute this.
 
         The dump says more than the instructions: what is a part of an address, and what a number is cut for. But its
-        names of types may mean something else than they seem to. Instructions are what they are. An honest block has no
-        more of them for floats and divisions than the dump has operations, and about two for an integer operation.
+        names of types can be misread, and instructions cannot. An honest block has no more instructions for floats and
+        divisions than the dump has operations, and about two for an integer operation.
         """
         integer = (computed.integer - _MORE_INTEGERS) // 2
         return Operations(
