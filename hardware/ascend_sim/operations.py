@@ -123,19 +123,20 @@ _FREE_CALLS = frozenset(
 )
 _SCALAR_CALLS = frozenset({"min", "max", "abs"})
 #: Methods of tensors and buffers that add, scale or limit a number that they are given, with the fewest arguments at
-#: which they do, the object among them. Each is one operation. The dump has no class with a name: the author's own
-#: methods of these names cost one more. What else computes in the headers is counted there.
+#: which they do, the object among them, and their operations: a length is a difference that is limited and divided. The
+#: dump has no class with a name: the author's own methods of these names cost more. What else computes in the headers
+#: is counted there.
 _COMPUTING_METHODS = {
-    "operator[]": 2,
-    "GetPhyAddr": 2,
-    "GetSize": 1,
-    "GetLength": 1,
-    "SetSize": 2,
-    "SetBufferLen": 2,
-    "SetAddrWithOffset": 3,
-    "Get": 2,
-    "GetWithOffset": 3,
-    "Alloc": 2,
+    "operator[]": (2, 1),
+    "GetPhyAddr": (2, 1),
+    "GetSize": (1, 3),
+    "GetLength": (1, 3),
+    "SetSize": (2, 1),
+    "SetBufferLen": (2, 1),
+    "SetAddrWithOffset": (3, 1),
+    "Get": (2, 1),
+    "GetWithOffset": (3, 1),
+    "Alloc": (2, 1),
 }
 _CONVERTING_CALLS = frozenset({"half_to", "half_from", "bfloat_from", "ScalarCast"})
 #: Operations that it costs to call a function as one of another type: what it computes by that is not known.
@@ -385,8 +386,9 @@ class _Function:
         is_field = self._accesses_bit_field("", [result])
         block.integer += is_field + self._written(result, is_field) + sum(map(self._read, arguments))
         block.integer += self._is_called_by_pointer(name, arguments)
-        if len(arguments) >= _COMPUTING_METHODS.get(name, len(fields)):
-            block.integer += 1
+        least, operations = _COMPUTING_METHODS.get(name, (len(fields), 0))
+        if len(arguments) >= least:
+            block.integer += operations
         elif name in _CONVERTING_CALLS:
             block.float += 1
         elif name in _SCALAR_CALLS:

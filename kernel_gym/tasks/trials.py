@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 
 from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
+from kernel_gym.tasks.exponentials import Overflows
 from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedOtherwise, RoundedResults
 
 
@@ -27,12 +28,14 @@ class Trial:
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
             operators are rounded to float32. Both are for runs in float64.
         fewer_iterations: Whether the last of the module's iterations is left out.
+        exponentials: Whether sums of exponentials are looked at, which changes nothing.
     """
 
     half: int | None = None
     constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
     rounded: Literal["sums", "results"] | None = None
     fewer_iterations: bool = False
+    exponentials: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,14 @@ class Counts:
         products: Multiply-adds of each product in float32, in the order in which they are computed.
         softmaxes: Shape of the weights of each softmax in float32; (0,) if there is only one weight in a sum.
         constant_activations: Number of activations whose results are the same in all rows without stress; 0 if it was
-            not said which rows these are.
+            was not said which rows these are.
+        overflows: Whether each sum of exponentials leaves the range of float32 unless its maximum is subtracted.
     """
 
     products: list[int] = field(default_factory=list)
     softmaxes: list[tuple[int, ...]] = field(default_factory=list)
     constant_activations: int = 0
+    overflows: list[bool] = field(default_factory=list)
 
 
 class TrialModes:
@@ -65,11 +70,13 @@ class TrialModes:
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )
         self._activations = None if usual is None else ConstantActivations(usual)
+        self._overflows = Overflows() if trial.exponentials else None
         self._rounding = _rounding(trial)
         self._entered = ExitStack()
 
     def __enter__(self) -> None:
-        for mode in (self._products, self._softmaxes, self._activations or nullcontext(), self._rounding):
+        optional = (mode or nullcontext() for mode in (self._activations, self._overflows))
+        for mode in (self._products, self._softmaxes, *optional, self._rounding):
             self._entered.enter_context(mode)
 
     def __exit__(
@@ -81,7 +88,8 @@ class TrialModes:
     def counts(self) -> Counts:
         """What was counted so far."""
         constant = 0 if self._activations is None else self._activations.count
-        return Counts(self._products.work, self._softmaxes.shapes, constant)
+        overflows = [] if self._overflows is None else self._overflows.overflows
+        return Counts(self._products.work, self._softmaxes.shapes, constant, overflows)
 
 
 def _rounding(trial: Trial) -> AbstractContextManager[object]:

@@ -3,9 +3,10 @@
 The kernel is called many times at the timing sizes, on several value sets in an unpredictable order, and each call
 finds nothing left of earlier ones. Every set has stress values in some of its rows, unless an output depends on several
 rows, where stress values may hide others: then the timed sets have normal values alone, and another call compares a set
-with stress values. The outputs of the first call on every set are compared in full; later calls must give the same
-bits. A kernel that is faster on values that it has met before keeps something between calls. Clocks are noisy, so it is
-refused only if that repeats on other new values.
+with stress values. Where exponentials overflow on neither, one more call compares a set on which they do. The outputs
+of the first call on every set are compared in full; later calls must give the same bits. A kernel that is faster on
+values that it has met before keeps something between calls. Clocks are noisy, so it is refused only if that repeats on
+other new values.
 
 A kernel may also wait with what it keeps until all values are known, or hold answers to the values that all kernels of
 a task share. So no latency is believed that is below every call on new values, or below the calls on one of the sets:
@@ -51,12 +52,14 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, sets: Ke
     signature = task.instance(task.timing).signature
     large = signature.nbytes > LARGE_BYTES
     kind: Kind = "mixed" if rows_are_independent(task) else "ordinary"
-    own = sets.timing()
+    drawn = [sets.timing()]
     if kind == "ordinary":
-        stressed = check_one(device, build, task, own)
-        if isinstance(stressed, Incorrect):
-            return stressed
-        own = sets.references.draw(task, task.timing, kind, "ordinary", build.kernel)
+        drawn.append(sets.references.draw(task, task.timing, kind, "ordinary", build.kernel))
+    own, overflowing = drawn[-1], sets.references.draw_overflowing(task, build.kernel, drawn)
+    for values in [*drawn[:-1], *([overflowing] if overflowing else [])]:
+        compared = check_one(device, build, task, values)
+        if isinstance(compared, Incorrect):
+            return compared
     others = sets.references.shared(task, task.timing, kind, "timed", build.kernel, (FEWER if large else SETS) - 1)
     timing = _timing(device, build, task, [own, *others])
     if not isinstance(timing, Timing):

@@ -2,8 +2,8 @@
 
 The run that is timed is the run that is compared. It meets values that the author cannot know, normal ones and stress
 values mixed by rows, so a kernel that does less or other work at the timing sizes is wrong there. Where an output
-depends on several rows, stress values may hide other rows. There a second run meets normal values alone, and the slower
-of the two runs counts.
+depends on several rows, stress values may hide other rows. There a second run meets normal values alone. Where
+exponentials overflow in neither run, another one meets values on which they do. The slowest run counts.
 
 Kernels that are too slow to end within the device's budget are compared as far as they got, and in full at smaller
 sizes, from which their latency is extrapolated.
@@ -79,18 +79,19 @@ class _Measurement:
         wrong = refuse(run, self.task, values)
         if wrong is not None:
             return wrong
-        warnings = run.warnings
-        if not rows_are_independent(self.task):
-            ordinary = self._ordinary_run()
-            if isinstance(ordinary, Incorrect):
-                return ordinary
-            warnings += ordinary[1].warnings
-            values, run = replace(values, fades=values.fades and ordinary[0].fades), max(run, ordinary[1], key=_latency)
+        sets, runs = [values], [run]
+        for other in self._other_sets(values):
+            run = self._run(other.case, other.values)
+            if (wrong := refuse(run, self.task, other)) is not None:
+                return wrong
+            sets.append(other)
+            runs.append(run)
+        run = max(runs, key=_latency)
         latency, floor = _latency(run), self.device.floor_us(self.signature)
         if latency < floor:
             return cheated("below-floor", f"{latency:.3g} us, at least {floor:.3g} us")
-        notes = (FADES,) if values.fades else ()
-        return Timed(latency, run.profile or Profile(), notes, warnings)
+        notes = (FADES,) if all(values.fades for values in sets if values.kind != "overflow") else ()
+        return Timed(latency, run.profile or Profile(), notes, tuple(each for run in runs for each in run.warnings))
 
     def _timed_run(self) -> tuple[ValueSet, Run]:
         """Run the kernel beside the reference, and again if that is not defined on the first inputs."""
@@ -99,11 +100,16 @@ class _Measurement:
         values = self.sets.timing()
         return values, run if values.values is inputs else self._run(values.case, values.values)
 
-    def _ordinary_run(self) -> tuple[ValueSet, Run] | Incorrect:
-        """Run the kernel on values without stress, and compare its outputs."""
-        values = self.sets.references.draw(self.task, self.task.timing, "ordinary", "ordinary", self.build.kernel)
-        run = self._run(values.case, values.values)
-        return refuse(run, self.task, values) or (values, run)
+    def _other_sets(self, first: ValueSet) -> Iterator[ValueSet]:
+        """Yield values without stress, if stress may hide other rows, and some on which exponentials overflow, if they
+        do not on the others."""
+        sets, references, kernel = [first], self.sets.references, self.build.kernel
+        if not rows_are_independent(self.task):
+            sets.append(references.draw(self.task, self.task.timing, "ordinary", "ordinary", kernel))
+            yield sets[-1]
+        overflowing = references.draw_overflowing(self.task, kernel, sets)
+        if overflowing is not None:
+            yield overflowing
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.

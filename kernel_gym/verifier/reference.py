@@ -46,6 +46,7 @@ class ValueSet:
     precision, and `fades` if hardly any of them depends on the arguments. `hidden` is the number of large softmaxes
     whose weights could be constant without a wrong output, of activations that are the same in all rows without
     stress, and of last iterations that could be left out. Few rows have a severe one among them if it is `severe`.
+    `overflows` has the sums of exponentials that overflow unless their maximum is subtracted, at the timing sizes.
     `key` determines the contents of uninitialised variables.
     """
 
@@ -59,6 +60,7 @@ class ValueSet:
     hidden: int = 0
     fades: bool = False
     severe: bool = True
+    overflows: frozenset[int] = frozenset()
     key: int = 0
 
     @property

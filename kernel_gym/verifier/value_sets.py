@@ -41,6 +41,7 @@ from kernel_gym.verifier.expected import (
     wrong_elements,
 )
 from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing, sharpened
+from kernel_gym.verifier.overflow import draw_overflowing, overflowing
 from kernel_gym.verifier.reference import (
     ValueSet,
     evaluate,
@@ -112,7 +113,16 @@ class References:
         """Return the kernel's own value set for one use of it, named by `slot`; see `make` for `meanwhile`."""
         seeds = self.seeds(kernel, task)
         drawn = make(task, case, kind, seeds, slot, meanwhile)
+        if case == task.timing:
+            drawn = replace(drawn, overflows=overflowing(task, drawn))
         return replace(drawn, key=seeds.variables(drawn.values))
+
+    def draw_overflowing(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> ValueSet | None:
+        """Return the kernel's own values of the timing sizes on which exponentials overflow that do not on the others.
+
+        None is returned if there are none.
+        """
+        return draw_overflowing(task, self.seeds(kernel, task), others)
 
     def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""

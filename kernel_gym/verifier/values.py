@@ -14,7 +14,8 @@ every row has a scale and an offset of its own, so that a sample of the rows doe
 `ordinary` a few elements at random places outweigh those around them, so that a part of a row does not stand for the
 rest of it; in a loss they have all magnitudes. Large arguments are put together from pieces of two pools, because
 drawing every value would take longer than running a kernel on them. The pieces of the pools have different lengths, so
-that no part of an argument repeats another one.
+that no part of an argument repeats another one. The kind `overflow` has spikes that grow with the rungs, until the
+exponentials of a softmax overflow.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ from numpy.typing import NDArray
 from kernel_gym.hardware.device import numpy_dtype
 from kernel_gym.tasks.specs import InputSpec, Signature
 
-Kind: TypeAlias = Literal["normal", "quiet", "integers", "stress", "structured", "mixed", "ordinary"]
+Kind: TypeAlias = Literal["normal", "quiet", "integers", "stress", "structured", "mixed", "ordinary", "overflow"]
 Array: TypeAlias = NDArray[Any]
 Doubles: TypeAlias = NDArray[np.float64]
 
 #: Largest spike of each rung. 2e5 is more than float16 can hold; up to 40 exp is finite. Spikes of the timing sizes are
-#: so small that a sum over all rows still shows the rows without them.
-SPIKES: dict[Kind, tuple[float, ...]] = {"stress": (2e5, 2e5, 2e5, 40.0, 8.0), "mixed": (200.0, 40.0, 8.0)}
+#: so small that a sum over all rows still shows the rows without them. Those of `overflow` grow.
+SPIKES: dict[Kind, tuple[float, ...]] = {
+    "stress": (2e5, 2e5, 2e5, 40.0, 8.0),
+    "mixed": (200.0, 40.0, 8.0),
+    "overflow": (200.0, 500.0, 1e3, 2e3, 5e3, 2e4, 2e5),
+}
 #: Number of rungs of each kind, severe to tame.
 RUNGS: dict[Kind, int] = {
     "normal": 2,
@@ -46,6 +51,7 @@ RUNGS: dict[Kind, int] = {
     "structured": 2,
     "mixed": len(SPIKES["mixed"]) + 1,  # the last one has no stressed rows
     "ordinary": 1,
+    "overflow": len(SPIKES["overflow"]),
 }
 #: Standard deviation of the logarithm of a row's factor at the timing sizes, of which three count at most, and largest
 #: offset of a row. Without stress a few rows may outweigh the others; beside it the tolerance is that of all rows.
@@ -99,6 +105,8 @@ def draw(signature: Signature, kind: Kind, rung: int, rng: np.random.Generator) 
         return draw_mixed(signature, rung, rng, stress=kind == "mixed")[0]
     if kind == "quiet":
         return _quiet(signature, rung, rng)
+    if kind == "overflow":
+        return tuple(_pooled(spec, kind, rung, rng) for spec in signature.inputs)
     return tuple(
         np.asarray(_tensor(spec, kind, rung, rng), dtype=numpy_dtype(spec.dtype)).reshape(spec.shape)
         for spec in signature.inputs
@@ -377,6 +385,12 @@ def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     return values.reshape(spec.shape)
 
 
+def _overflow(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
+    """Return values with spikes, or parameters that magnify what is spiked: both grow with the rungs."""
+    values = _spiked(spec, SPIKES["overflow"][rung], rng)[0].reshape(spec.shape)
+    return values if spec.origin == "argument" else values * 2.0**rung
+
+
 def _mixed(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     """Return values over many magnitudes with ties and spikes, half of which have a nearly equal one close by.
 
@@ -462,4 +476,5 @@ _DRAWS: dict[Kind, Callable[[InputSpec, int, np.random.Generator], Doubles]] = {
     "stress": _stress,
     "structured": _structured,
     "mixed": _mixed,
+    "overflow": _overflow,
 }

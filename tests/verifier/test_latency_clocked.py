@@ -105,6 +105,9 @@ class StubReferences:
     def shared(self, *arguments: object) -> list[ValueSet]:
         return [self.draw() for _ in range(cast(int, arguments[-1]))]
 
+    def draw_overflowing(self, *_: object) -> ValueSet | None:
+        return None
+
 
 def stub_values() -> KernelValues:
     return KernelValues(cast(References, StubReferences()), TASK, BUILD.kernel)
@@ -310,7 +313,9 @@ def test_a_call_on_new_values_is_compared_with_known_calls_nearby() -> None:
     assert novelty([{"microseconds": 3.0, "first": True}]).nearby == ()
 
 
-@pytest.mark.parametrize(("independent", "timed", "checked"), [(True, {"mixed"}, []), (False, {"ordinary"}, ["mixed"])])
+@pytest.mark.parametrize(
+    ("independent", "timed", "checked"), [(True, {"mixed"}, ["overflow"]), (False, {"ordinary"}, ["mixed", "overflow"])]
+)
 def test_stress_is_not_timed_where_it_may_hide_other_rows(
     monkeypatch: pytest.MonkeyPatch, independent: bool, timed: set[str], checked: list[str]
 ) -> None:
@@ -325,6 +330,9 @@ def test_stress_is_not_timed_where_it_may_hide_other_rows(
 
         def shared(self, *arguments: object) -> list[ValueSet]:
             return [self.draw(*arguments) for _ in range(cast(int, arguments[-1]))]
+
+        def draw_overflowing(self, *_: object) -> ValueSet:
+            return self.draw(None, None, "overflow")
 
     def compare(device: object, build: object, task: object, values: ValueSet) -> Run:
         compared.append(kinds[float(values.values[0][0])])

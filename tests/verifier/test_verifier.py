@@ -70,6 +70,22 @@ def test_the_slower_of_two_runs_counts_where_rows_depend_on_each_other(verifier,
     assert changing.latency == steady.latency + 70
 
 
+def test_a_maximum_left_out_behind_a_layer_at_large_sizes_is_wrong(verifier, make_task, python_kernel):
+    """No exponential overflows in the other runs: weights make spikes small, and rows depend on each other."""
+    body = "x, w, b = (a.load(i) for i in range(3))\ny = (x @ w.T + b).astype(np.float32) / 8\n"
+    body += "top = y.max(axis=0) if {} else 0\na.extra_us = 70 if {} else 0\n"
+    body += "e = np.exp(y - top)\na.store(0, e / e.sum(axis=0))\nreturn 0"
+    task = make_task("torch.softmax(self.layer(x) / 8, 0)", init="self.layer = nn.Linear(columns, 16)")
+    honest, slow, lazy = (
+        verifier.verify(python_kernel(body.format(*words)), task)
+        for words in [("True", "False"), ("True", "y.max() > 150"), ("not a.large", "False")]
+    )
+    assert isinstance(honest, Feasible), honest
+    assert slow.latency == honest.latency + 70
+    assert isinstance(lazy, Incorrect)
+    assert lazy.case == "timing"
+
+
 def test_a_sum_over_stressed_rows_alone_is_wrong(verifier, make_task, python_kernel):
     body = "x = a.load(0)\nlarge = np.abs(x).max(axis=1) > 15\nx = x[large] if a.large and large.any() else x\n"
     body += "a.store(0, (x * x).sum() / a.values[0].size)\nreturn 0"

@@ -101,7 +101,7 @@ _SYMBOL = re.compile(r"([A-Za-z_.$\x80-\U0010ffff][\w.$\x80-\U0010ffff]*?)(?:@PL
 _ADDRESS_SUM = re.compile(r"addq\t\$-?\d+, %r\w+")
 
 _MAKE_ROOM = re.compile(r"(?:subq\t\$(\d+)|addq\t\$-(\d+)), %rsp")
-_ALIGN, _TOUCH = re.compile(r"andq\t\$-\d+, %rsp"), "orq\t$0, (%rsp)"
+_ALIGN, _TOUCH = re.compile(r"andq\t\$-(\d+), %rsp"), "orq\t$0, (%rsp)"
 _LOOP = re.compile(
     r"leaq\t-(\d+)\(%rsp\), %r11\n(\.LPSRL\d+):\nsubq\t\$4096, %rsp\norq\t\$0, \(%rsp\)\ncmpq\t%r11, %rsp\njne\t\2"
 )
@@ -141,7 +141,9 @@ def prologue(lines: Sequence[str]) -> tuple[int, Frame]:
                 break
             size += int(loop[1])
             taken += _LOOP_LINES - 1
-        elif not _ALIGN.fullmatch(line):
+        elif align := _ALIGN.fullmatch(line):
+            untouched += int(align[1])
+        else:
             break
         taken += 1
         if untouched > 2 * _PAGE:

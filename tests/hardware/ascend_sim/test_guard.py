@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_gym.hardware.ascend_sim import compiler, operations
+from kernel_gym.hardware.ascend_sim import chip, compiler, operations
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -423,3 +423,20 @@ def test_the_stack_holds_no_zeros_and_nothing_of_the_runtime(device: AscendSim, 
     differ = ((words != words[0]) & ~of_stack).any(axis=0)
     assert not differ.any(), [hex(int(word)) for word in words[:, differ].ravel()[:8]]
     assert (words == 0).mean() < 0.05
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_core_pays_once_for_each_word_of_the_host_functions_stack(device: AscendSim, passes: int) -> None:
+    """A table there, to which an argument points, costs as much as one that is copied as an argument."""
+    table, arguments, free = 1000, 2, 64
+    body = "for (int k = 0; k < {}; ++k) for (uint64_t i = 0; i < 1000; ++i) sum += hosts[i * hosts[0]];"
+    text = source("core", body.format(passes)).replace("stream>>>((GM_ADDR)a->outputs[0].ptr, own)", "@launch@")
+    text = text.replace("    fill<<<", "    uint64_t table[1024] = {(uint64_t)a->ints[0]};\n    fill<<<")
+    build = device.build(Kernel(text.replace("@launch@", "stream>>>((GM_ADDR)a->outputs[0].ptr, table)")))
+    assert build.ok, build.diagnostics
+    one, all_of_them = (
+        device.run(build, Inputs(Signature((), (TensorSpec((64,)),), ints=(stride,)))).latency_us or 0.0
+        for stride in (0, 1)
+    )
+    cycles = (all_of_them - one) * chip.load("910B2")["clock_mhz"]
+    assert cycles == pytest.approx(table + arguments - free, abs=0.01)

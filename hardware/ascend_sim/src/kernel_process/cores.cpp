@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "kernel_process.h"
 #include "guard.h"
@@ -40,6 +41,7 @@ struct Core {
     ucontext_t context;
     Stack *stack = nullptr;
     guard::Range reach;  // the kernel's part of the stack
+    std::optional<guard::HostStack> host;
     enum { New, Ready, AtBarrier, AtFlag, AtSet, AtEvent, Done } state = New;
     uint32_t wanted = 0;  // the flag it waits for
     uint64_t event = 0;   // the place of the event that it sets or waits for
@@ -68,7 +70,7 @@ Core &current() { return *running->cores[running->current]; }
 [[gnu::noinline]] void enter(Core &core) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(core.stack->base()) + GUARD_BYTES;
     core.reach = {begin, guard::stack_pointer()};
-    guard::stack(core.reach, running->host, core.words);
+    guard::stack(core.reach, &*core.host, core.words);
     const auto body = running->body;
     void *const closure = running->closure;
     forget();
@@ -135,13 +137,14 @@ void run_core(uint32_t index) {
     running->current = index;
     if (core.state == Core::New) {
         prepare(core);
+        core.host.emplace(running->host);
         wire::core_begin(index, running->line);
     } else {
         wire::core_resume(index, running->line);
     }
     if (core.state == Core::AtFlag) ++core.waits[core.wanted];
     core.state = Core::Ready;
-    guard::stack(core.reach, running->host, core.words);
+    guard::stack(core.reach, &*core.host, core.words);
     swapcontext(&running->scheduler, &core.context);
     pointers::flush();
     if (std::memcmp(running->kept.data(), reinterpret_cast<const void *>(running->host.begin), running->kept.size()))
@@ -150,6 +153,7 @@ void run_core(uint32_t index) {
         core.stack->wipe();
         idle_stacks.push_back(core.stack);
         core.allocations = {};
+        core.host.reset();
     }
 }
 
@@ -225,7 +229,7 @@ uint32_t front::sub_block_index() { return running ? running->current % running-
         wire::stuck(static_cast<uint32_t>(launch.cores.size() - count(Core::Done)), line);
         give_up(line);
     }
-    guard::stack(launch.own, {}, host_words());
+    guard::stack(launch.own, nullptr, host_words());
     running = nullptr;
     progress.blocks_of_cores += progress.blocks - before;
     allow_blocks(progress.blocks_of_cores);

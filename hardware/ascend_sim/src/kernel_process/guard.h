@@ -8,6 +8,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "keyed_words.h"
 #include "protocol/ring.h"
@@ -25,10 +26,28 @@ struct Range {
 void constants(Range image);
 void arguments(Range copy);
 
-// The stack that kernel code runs on, up to the frame of its caller. `host` is the part of the host function's stack
-// that a core may read because its arguments are there; empty while the host function itself runs. `left` is what its
-// variables without a value hold.
-void stack(Range own, Range host, KeyedWords &left);
+// The part of the host function's stack that a core may read because its arguments are there. A core fetches each word
+// once.
+class HostStack {
+public:
+    explicit HostStack(Range range) : range_(range), fetched_((range.end - range.begin) / sizeof(uint64_t) + 2) {}
+
+    bool holds(uintptr_t address, size_t bytes) const { return range_.holds(address, bytes); }
+    bool has_fetched(uintptr_t address, size_t bytes) const;
+    // Returns how many cycles it takes: one for each word beyond a few, or none for a large copy, which is charged for.
+    size_t fetch(uintptr_t address, size_t bytes);
+
+private:
+    size_t word(uintptr_t address) const { return address / sizeof(uint64_t) - range_.begin / sizeof(uint64_t); }
+
+    Range range_;
+    std::vector<uint8_t> fetched_;  // 1 for each word that was
+    size_t one_by_one_ = 0;         // how many were in no large copy
+};
+
+// The stack that kernel code runs on, up to the frame of its caller. There is no `host` while the host function itself
+// runs. `left` is what its variables without a value hold.
+void stack(Range own, HostStack *host, KeyedWords &left);
 Range own_stack();
 
 bool may_read(uintptr_t address, size_t bytes);

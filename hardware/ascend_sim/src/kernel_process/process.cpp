@@ -91,7 +91,7 @@ const KernelArgs *hand_over(const CallArguments &call) {
 
 [[gnu::noinline]] int enter(Entry entry, const KernelArgs *args) {
     const uintptr_t top = guard::stack_pointer();
-    guard::stack({top - STACK_BYTES, top}, {}, host_words());
+    guard::stack({top - STACK_BYTES, top}, nullptr, host_words());
     forget();
     ASC_CLEAR_REGISTERS;
     const int code = entry(args, nullptr);

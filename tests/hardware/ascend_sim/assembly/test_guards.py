@@ -252,6 +252,7 @@ def test_frames_of_all_sizes_are_understood(machine: str, begin: str, end: str, 
     [
         ("x86_64", "nop"),
         ("x86_64", "pushq %rbp;movq %rsp, %rbp;subq $65536, %rsp"),
+        ("x86_64", "pushq %rbp;movq %rsp, %rbp;andq $-65536, %rsp;subq $4096, %rsp"),
         ("aarch64", "nop"),
         ("aarch64", "sub sp, sp, x12;stp x29, x30, [sp];mov x29, sp"),
         ("aarch64", "sub sp, sp, #192;stp x29, x30, [sp, 32];mov x29, sp"),
