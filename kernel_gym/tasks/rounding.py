@@ -103,15 +103,17 @@ class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Rounds the operands of one product in float32 to half precision; `work` has the multiply-adds of all of these.
+    """Rounds operands of one product in float32 to half precision; `work` has the multiply-adds of all of these.
 
     Args:
         position: Which product it is, in the order in which they are computed; None for none of them.
+        operands: Which of its operands are rounded, the first one being 0.
+        scale: What they are multiplied by before they are rounded, and divided by afterwards.
     """
 
-    def __init__(self, position: int | None = None) -> None:
+    def __init__(self, position: int | None = None, operands: tuple[int, ...] = (0, 1, 2), scale: float = 1.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.position, self.work = position, list[int]()
+        self.position, self.operands, self.scale, self.work = position, operands, scale, list[int]()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -120,7 +122,11 @@ class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call
         if not operands or args[operands[0]].dtype != torch.float32:
             return func(*args, **(kwargs or {}))
         if len(self.work) == self.position:
-            args = tuple(in_half_precision(value) if i in operands else value for i, value in enumerate(args))
+            rounded = [operands[i] for i in self.operands if i < len(operands)]
+            args = tuple(
+                in_half_precision(value * self.scale) / self.scale if i in rounded else value
+                for i, value in enumerate(args)
+            )
         result = func(*args, **(kwargs or {}))
         left, right = (args[i] for i in operands[:2])
         if func.overloadpacket is _aten.convolution:

@@ -23,6 +23,8 @@ class Trial:
 
     Args:
         half: The product in float32 that is in half precision, in the order in which they are computed.
+        operands: Which of its operands are rounded to half precision, the first one being 0.
+        scale: What these are multiplied by before they are rounded, and divided by afterwards.
         constant_weights: The rows, by the first dimension, in which softmaxes in float32 have constant weights, for
             each softmax in the order in which they are computed; None for all rows.
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
@@ -32,6 +34,8 @@ class Trial:
     """
 
     half: int | None = None
+    operands: tuple[int, ...] = (0, 1, 2)
+    scale: float = 1.0
     constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
     rounded: Literal["sums", "results"] | None = None
     fewer_iterations: bool = False
@@ -65,7 +69,7 @@ class TrialModes:
     """
 
     def __init__(self, trial: Trial, usual: torch.Tensor | None) -> None:
-        self._products = ProductInHalfPrecision(trial.half)
+        self._products = ProductInHalfPrecision(trial.half, trial.operands, trial.scale)
         self._softmaxes = ConstantWeights(
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )

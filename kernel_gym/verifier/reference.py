@@ -45,7 +45,8 @@ class ValueSet:
     inputs in half precision. A set is `saturated` if the outputs of stressed rows are the same for a product in half
     precision, and `fades` if hardly any of them depends on the arguments. `hidden` is the number of large softmaxes
     whose weights could be constant without a wrong output, of activations that are the same in all rows without
-    stress, and of last iterations that could be left out. Few rows have a severe one among them if it is `severe`.
+    stress, and of last iterations that could be left out, `unseen` that of heavy products that could be in half
+    precision. Few rows have a severe one among them if it is `severe`.
     `overflows` has the sums of exponentials that overflow unless their maximum is subtracted, at the timing sizes.
     `key` determines the contents of uninitialised variables.
     """
@@ -58,6 +59,7 @@ class ValueSet:
     shown: float = 1.0
     saturated: bool = False
     hidden: int = 0
+    unseen: int = 0
     fades: bool = False
     severe: bool = True
     overflows: frozenset[int] = frozenset()

@@ -72,9 +72,12 @@ INPUTS_PER_OUTPUT = 64
 #: Products with at least this share of the work of all are tried in half precision one at a time, which takes a run of
 #: the reference for each.
 HEAVY = 1 / 16
+#: No power of two: other numbers are rounded up.
+OTHER_SCALE = 1.37
 #: Softmaxes with at least this share of all weights are tried with constant weights, in tasks that have products.
 LARGE_SOFTMAX = 1 / 8
-#: Most sets that are drawn again because a large softmax, what is before an activation, or an iteration does not show.
+#: Most sets that are drawn again because a product, a large softmax, what is before an activation, or an iteration does
+#: not show.
 SHOWING_DRAWS = 6
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
@@ -171,7 +174,7 @@ def make(task: Task, case: Case, kind: Kind, seeds: Seeds, slot: str, meanwhile:
             severe = severe and differ  # the results of a severe row would be saturated as well
     if kept:
         # The most severe of those that hide least.
-        best = min(kept, key=lambda values: values.hidden + values.saturated)
+        best = min(kept, key=lambda values: (values.hidden + values.saturated, values.unseen))
         if meanwhile is not None:
             meanwhile(best.values)
         return best
@@ -208,12 +211,12 @@ def _draw_set(
     expected = expect(instance, values, integral=kind == "integers", rows=rows)
     if kind in TIMED and any(output.noisy for output in expected):
         expected = _without_noise_of_order(instance, values, expected, rows)
-    shown, saturated, hidden = 1.0, False, 0
+    shown, saturated, hidden, unseen = 1.0, False, 0, 0
     if kind in TIMED:
-        expected, saturated, hidden = _seeing_products(task, instance, values, expected, rows)
+        expected, saturated, hidden, products = _seeing_products(task, instance, values, expected, rows)
     if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
         expected, softmaxes = _seeing_softmaxes(task, instance, values, expected)
-        hidden += softmaxes
+        hidden, unseen = hidden + softmaxes, products
         # Iterations that are redundant may be left out whatever the values are.
         if not any(flag.startswith("redundant") for flag in task.flags):
             hidden += _hides_an_iteration(instance, values, expected)
@@ -222,7 +225,7 @@ def _draw_set(
         depth = _depth(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
         shown = _share_of_rows(instance, values, expected) if _is_wrong(shadows, expected) else 0.0
-    return ValueSet(case, kind, rung, values, expected, shown, saturated, hidden, severe=severe)
+    return ValueSet(case, kind, rung, values, expected, shown, saturated, hidden, unseen, severe=severe)
 
 
 def _is_wrong(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
@@ -248,23 +251,35 @@ def _share_of_rows(instance: Instance, values: tuple[Array, ...], expected: tupl
 
 def _seeing_products(
     task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...], rows: Rows | None
-) -> tuple[tuple[Expected, ...], bool, int]:
+) -> tuple[tuple[Expected, ...], bool, int, int]:
     """Return expected outputs with tolerances that no product in half precision meets, as far as noise allows it.
 
     Behind a loud shortcut, or before damped steps, the error of a single product is small beside the outputs. The
     second result says whether one is seen in rows without stress only, because the others are saturated. The third one
     is the number of activations that are the same in all rows without stress, so that the products before them could
-    be left out in most rows.
+    be left out in most rows. The last one is the number of products that are not seen in rows without stress.
     """
-    saturated, constant = False, 0
+    saturated, constant, unseen = False, 0, 0
     usual = _rows_without_stress(instance.signature, values, rows)
     for position in heavy_products(task, instance.case):
-        shadows, counts = tried(instance, values, Trial(half=position), usual=usual)
-        constant = counts.constant_activations
-        expected = seeing(expected, shadows, _depth(instance))
-        if independent_dimensions(task) and not saturated:
-            saturated = is_seen_without_stress_only(expected, shadows)
-    return expected, saturated, constant
+        seen = True
+        for trial in _trials_in_half_precision(instance, position):
+            shadows, counts = tried(instance, values, trial, usual=usual)
+            constant = counts.constant_activations
+            expected = seeing(expected, shadows, _depth(instance))
+            seen = seen and any(map(_is_wrong_without_stress, shadows, expected))
+            if independent_dimensions(task) and not saturated:
+                saturated = is_seen_without_stress_only(expected, shadows)
+        unseen += not seen
+    return expected, saturated, constant, unseen
+
+
+def _trials_in_half_precision(instance: Instance, position: int) -> list[Trial]:
+    """Return trials of one product: where outputs are few, it is chance how far one rounding is off in them."""
+    once = Trial(half=position)
+    if not _hides_precision(instance):
+        return [once]
+    return [once, replace(once, scale=OTHER_SCALE), *(replace(once, operands=(operand,)) for operand in (0, 1))]
 
 
 def _rows_without_stress(signature: Signature, values: tuple[Array, ...], rows: Rows | None) -> NDArray[np.bool_]:
@@ -436,14 +451,14 @@ def _more_telling(task: Task, values: ValueSet, seeds: Seeds, slot: str, meanwhi
     """
     best, most = values, _telling(task, values)
     for again in range(1, TRIES if values.shown == 1.0 or values.kind != "ordinary" else MORE_TRIES):
-        if most >= TELLING and (not best.hidden or again > SHOWING_DRAWS):
+        if most >= TELLING and (not (best.hidden or best.unseen) or again > SHOWING_DRAWS):
             break
         tilt = most < TELLING
         other = _draw_set(
             task, values.case, values.kind, values.rung, seeds, slot, meanwhile, again, values.severe, tilt
         )
         share = _telling(task, other) if _is_clear(other) else 0.0
-        if (min(share, TELLING), -other.hidden) > (min(most, TELLING), -best.hidden):
+        if (min(share, TELLING), -other.hidden, -other.unseen) > (min(most, TELLING), -best.hidden, -best.unseen):
             best, most = other, share
     if meanwhile is not None and best is not values:
         meanwhile(best.values)

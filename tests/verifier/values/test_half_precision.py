@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from kernel_gym.suites import find_task
-from kernel_gym.tasks.rounding import ProductInHalfPrecision
+from kernel_gym.tasks.rounding import ProductInHalfPrecision, in_half_precision
 from kernel_gym.verifier.expected import (
     expected_from,
     kinds,
@@ -119,6 +120,41 @@ def test_one_product_at_a_time_is_rounded_and_their_work_is_counted(make_task):
     assert np.array_equal(plain, neither)
     assert all(1e-5 < np.abs(other - plain).max() < 1e-2 for other in (first, second))
     assert heavy_products(task, task.public) == (0, 1)
+
+
+@pytest.mark.parametrize("slot", range(4))
+def test_a_set_in_which_a_product_does_not_show_is_drawn_again(slot):
+    """All results of these activations are nearly the same on half of the sets that are drawn first."""
+    task = find_task("level2/conv2d_min_tanh_tanh")
+    values = make(task, task.timing, "mixed", SEEDS, f"timed{slot}")
+    with ProductInHalfPrecision(0):
+        (shadow,) = evaluate(task.instance(task.timing), values.values, widen=False)
+    assert values.unseen == 0
+    assert wrong_elements(shadow, values.expected[0]).any()
+
+
+@pytest.mark.parametrize("slot", range(3))
+def test_few_outputs_show_every_rounding_of_a_product(slot):
+    """One rounding of both operands may be off by little in 32 outputs by chance."""
+    task = find_task("level2/conv3d_hardswish_relu_softmax_mean")
+    sets = [make(task, task.timing, kind, SEEDS, f"timed{slot}") for kind in ("mixed", "ordinary")]
+    for change in ({}, {"operands": (0,)}, {"operands": (1,)}, {"scale": 1.37}, {"operands": (0,), "scale": 1.7}):
+        wrong = []
+        for values in sets:
+            with ProductInHalfPrecision(0, **change):
+                (shadow,) = evaluate(task.instance(task.timing), values.values, widen=False)
+            wrong.append(wrong_elements(shadow, values.expected[0]).any())
+        assert any(wrong), change
+
+
+def test_operands_are_scaled_before_they_are_rounded(make_task):
+    task = make_task("self.layer(x)", init="self.layer = nn.Linear(columns, 8, bias=False)")
+    instance = task.instance(task.public)
+    x, weight = values = make(task, task.public, "normal", SEEDS, "s").values
+    scaled = in_half_precision(torch.from_numpy(x * np.float32(1.37))).numpy() / np.float32(1.37)
+    with ProductInHalfPrecision(0, operands=(0,), scale=1.37):
+        (result,) = evaluate(instance, values)
+    assert np.abs(result - scaled @ weight.T).max() < 1e-6 < np.abs(result - x @ weight.T).max()
 
 
 @pytest.mark.parametrize("seed", range(4))
