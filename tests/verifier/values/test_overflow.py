@@ -6,6 +6,7 @@ import torch
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
+from kernel_gym.tasks.exponentials import OVERFLOW, Overflows
 from kernel_gym.tasks.trials import Trial
 from kernel_gym.verifier.expected import LOOSE, wrong_elements
 from kernel_gym.verifier.reference import evaluate, rows_are_independent, tried
@@ -61,6 +62,36 @@ def test_a_softmax_without_its_maximum_is_wrong_behind_a_layer_and_an_honest_one
 def test_nothing_is_drawn_where_no_exponential_can_overflow(make_task, expression):
     _, extra = drawn(make_task(expression), Kernel("text"))
     assert extra is None
+
+
+@pytest.mark.parametrize(
+    ("options", "overflows"),
+    [
+        ({}, [True]),
+        ({"is_causal": True}, [False]),
+        ({"attn_mask": torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])}, [False]),
+        ({"scale": 1e-3}, [False]),
+    ],
+)
+def test_scores_of_an_attention_are_those_that_its_mask_leaves(options, overflows):
+    queries = torch.tensor([[1.0], [0.0]]).expand(1, 1, 2, 1)
+    keys = torch.tensor([[0.0], [2 * OVERFLOW]]).expand(1, 1, 2, 1)
+    with torch.no_grad(), Overflows() as mode:
+        torch.nn.functional.scaled_dot_product_attention(queries, keys, keys, **options)
+    assert mode.overflows == overflows
+
+
+@pytest.mark.parametrize("value", [2 * OVERFLOW, -2 * OVERFLOW])
+@pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax, torch.logsumexp])
+def test_arguments_are_looked_at_row_by_row(function, value):
+    rows = torch.zeros(3, 4)
+    with torch.no_grad(), Overflows() as mode:
+        function(rows, 1)
+        rows[1] = value
+        function(rows, 1)
+        rows[1, 0] = -torch.inf  # masked
+        function(rows, 1)
+    assert mode.overflows == [False, True, True]
 
 
 def test_nothing_is_drawn_where_an_exponential_overflows_in_another_run(make_task):
