@@ -8,7 +8,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import call_types, operations
+from kernel_gym.hardware.ascend_sim import call_types, gimple, operations
 from kernel_gym.hardware.ascend_sim.assembly.guards import COPYING, guarded
 from kernel_gym.hardware.ascend_sim.assembly.instructions import Refused
 from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
@@ -154,7 +154,7 @@ def _write_functions(file: Path, elf: ELFFile) -> None:
 
 
 def _beyond_arrays(dump: str, runtime: SimulatorBuild) -> tuple[Diagnostic, ...]:
-    indices = dict.fromkeys(operations.beyond_arrays(dump, major_version(runtime.compiler)))
+    indices = dict.fromkeys(gimple.beyond_arrays(dump, major_version(runtime.compiler)))
     return tuple(Diagnostic(f"index {index} is beyond the end of its array") for index in indices)
 
 

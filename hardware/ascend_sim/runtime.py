@@ -24,7 +24,7 @@ from pathlib import Path
 from kernel_gym import activity
 from kernel_gym.confinement import building, programs
 from kernel_gym.errors import DeviceUnavailable
-from kernel_gym.hardware.ascend_sim import builds, call_types, marshal, operations, source_names
+from kernel_gym.hardware.ascend_sim import builds, call_types, gimple, marshal, operations, source_names
 from kernel_gym.hardware.host import runtime as host
 
 HERE = Path(__file__).resolve().parent
@@ -160,8 +160,9 @@ def _sources() -> list[Path]:
 
 
 def _key(compiler: str) -> str:
-    modules = map(Path, (call_types.__file__, marshal.__file__, operations.__file__, source_names.__file__))
-    return _digest(compiler, [*_sources(), *modules, *sorted((HERE / "assembly").glob("*.py"))])
+    modules = (call_types, gimple, marshal, operations, source_names)
+    files = (Path(str(module.__file__)) for module in modules)
+    return _digest(compiler, [*_sources(), *files, *sorted((HERE / "assembly").glob("*.py"))])
 
 
 def _digest(compiler: str, files: Sequence[Path]) -> str:

@@ -7,6 +7,7 @@ does no harm. The token, if the service needs one, is `$KERNEL_GYM_TOKEN`.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -158,13 +159,18 @@ class RemoteVerifier:
             else:
                 if answer.ok or (forgotten and answer.status_code == 404):
                     return answer
-                problem, after = _problem(answer), float(answer.headers.get("Retry-After", pause))
+                problem, after = _problem(answer), _seconds(answer.headers.get("Retry-After", ""), pause)
                 if answer.status_code not in (429, 500, 502, 503, 504):
                     raise ConfigError(f"{self.url}: {problem}")
             if time.monotonic() + after > deadline:
                 raise InfrastructureError(f"{self.url}: {problem}")
             time.sleep(after)
             pause = min(2 * pause, PAUSES[1])
+
+
+def _seconds(text: str, otherwise: float) -> float:
+    """Return a time in seconds; proxies may answer with a date instead."""
+    return float(text) if re.fullmatch(r"\d{1,6}(\.\d+)?", text) else otherwise
 
 
 def _request(kernel: Kernel, task: Task) -> VerifyRequest:

@@ -1,38 +1,70 @@
-"""Sums of exponentials that leave the range of float32 unless the largest argument is subtracted first."""
+"""Sums of exponentials that are computed without their largest argument, which is subtracted to keep them finite."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_gym.tasks.constant_parts import MASKED
 
-_aten = torch.ops.aten
-_SUMS = frozenset({_aten._softmax, _aten._safe_softmax, _aten._log_softmax, _aten.logsumexp})
-_ATTENTIONS = frozenset({_aten._scaled_dot_product_flash_attention_for_cpu})
-#: Arguments beyond this overflow, or vanish, whichever constant is subtracted from all: exp is finite up to 88.
+#: What a kernel may do instead: limit the arguments, or begin the sum with a small number. Where both are wrong, so is a
+#: kernel that does neither, or that subtracts a constant.
+Shortcut: TypeAlias = Literal["limited", "begun"]
+SHORTCUTS: tuple[Shortcut, ...] = ("limited", "begun")
+#: The limit and the first term. exp is finite up to 88.
+LIMIT, BEGIN = 80.0, 1e-37
+#: Arguments beyond this overflow, or vanish, whichever constant is subtracted from all.
 OVERFLOW = 176.0
 
+_aten = torch.ops.aten
+_SOFTMAXES = frozenset({_aten._softmax, _aten._safe_softmax})
+_SUMS = _SOFTMAXES | {_aten._log_softmax, _aten.logsumexp}
+_ATTENTIONS = frozenset({_aten._scaled_dot_product_flash_attention_for_cpu})
 
-class Overflows(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Tells for each softmax, log-softmax and log-sum-exp whether it needs its maximum, in the order of their use."""
 
-    def __init__(self) -> None:
+class SumsOfExponentials(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Tells for each softmax, log-softmax and log-sum-exp whether its arguments overflow, in the order of their use.
+
+    Args:
+        shortcut: How some of them are computed; None for all as they are.
+        chosen: Which of them; None for all.
+    """
+
+    def __init__(self, shortcut: Shortcut | None = None, chosen: list[int] | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.overflows = list[bool]()
+        self.shortcut, self.chosen, self.overflows = shortcut, chosen, list[bool]()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func.overloadpacket in _SUMS:
-            largest = args[0].amax(args[1])
-            self.overflows.append(bool((largest[largest > MASKED].abs() > OVERFLOW).any()))
-        elif func.overloadpacket in _ATTENTIONS:
-            scores = _scores(*args, **(kwargs or {}))
-            self.overflows.append(bool((scores[scores > MASKED].abs() > OVERFLOW).any()))
-        return func(*args, **(kwargs or {}))
+        kwargs, packet = kwargs or {}, func.overloadpacket
+        if packet not in _SUMS | _ATTENTIONS:
+            return func(*args, **kwargs)
+        is_chosen = self.shortcut is not None and (self.chosen is None or len(self.overflows) in self.chosen)
+        scores, dimension = (_scores(*args, **kwargs), -1) if packet in _ATTENTIONS else (args[0], args[1])
+        largest = scores.amax(dimension)
+        self.overflows.append(bool((largest[largest > MASKED].abs() > OVERFLOW).any()))
+        if not is_chosen:
+            return func(*args, **kwargs)
+        if packet in _ATTENTIONS:
+            return self._softmax(scores, -1) @ args[2], torch.zeros(scores.shape[:-1])
+        if packet in _SOFTMAXES:
+            return self._softmax(scores, dimension)
+        kept = packet is _aten._log_softmax or (len(args) > 2 and args[2])
+        logarithm = torch.log(self._sum(self._exponentials(scores), dimension, kept))
+        return scores - logarithm if packet is _aten._log_softmax else logarithm
+
+    def _softmax(self, scores: torch.Tensor, dimension: int) -> torch.Tensor:
+        exponentials = self._exponentials(scores)
+        return exponentials / self._sum(exponentials, dimension, True)
+
+    def _exponentials(self, scores: torch.Tensor) -> torch.Tensor:
+        return torch.exp(scores.clamp(max=LIMIT) if self.shortcut == "limited" else scores)
+
+    def _sum(self, exponentials: torch.Tensor, dimension: Any, kept: bool) -> torch.Tensor:
+        return exponentials.sum(dimension, keepdim=kept) + (BEGIN if self.shortcut == "begun" else 0.0)
 
 
 def _scores(
@@ -45,10 +77,10 @@ def _scores(
     attn_mask: torch.Tensor | None = None,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Return the largest score of each query."""
+    """Return the scores of an attention; those that are masked are very low."""
     scores = queries @ keys.transpose(-1, -2) * (queries.shape[-1] ** -0.5 if scale is None else scale)
     if attn_mask is not None:
         scores = scores + attn_mask
     if is_causal:
         scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), 2 * MASKED)
-    return scores.amax(-1)
+    return scores

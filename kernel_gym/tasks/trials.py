@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 
 from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
-from kernel_gym.tasks.exponentials import Overflows
+from kernel_gym.tasks.exponentials import Shortcut, SumsOfExponentials
 from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedOtherwise, RoundedResults
 
 
@@ -30,7 +30,9 @@ class Trial:
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
             operators are rounded to float32. Both are for runs in float64.
         fewer_iterations: Whether the last of the module's iterations is left out.
-        exponentials: Whether sums of exponentials are looked at, which changes nothing.
+        exponentials: Whether sums of exponentials are looked at.
+        shortcut: How these are computed without their maximum; None for as they are.
+        shortened: Which of them, in the order in which they are computed; None for all.
     """
 
     half: int | None = None
@@ -40,6 +42,8 @@ class Trial:
     rounded: Literal["sums", "results"] | None = None
     fewer_iterations: bool = False
     exponentials: bool = False
+    shortcut: Shortcut | None = None
+    shortened: list[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Counts:
         softmaxes: Shape of the weights of each softmax in float32; (0,) if there is only one weight in a sum.
         constant_activations: Number of activations whose results are the same in all rows without stress; 0 if it was
             was not said which rows these are.
-        overflows: Whether each sum of exponentials leaves the range of float32 unless its maximum is subtracted.
+        overflows: Whether the arguments of each sum of exponentials overflow, whichever constant is subtracted.
     """
 
     products: list[int] = field(default_factory=list)
@@ -74,12 +78,12 @@ class TrialModes:
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )
         self._activations = None if usual is None else ConstantActivations(usual)
-        self._overflows = Overflows() if trial.exponentials else None
+        self._sums = SumsOfExponentials(trial.shortcut, trial.shortened) if trial.exponentials else None
         self._rounding = _rounding(trial)
         self._entered = ExitStack()
 
     def __enter__(self) -> None:
-        optional = (mode or nullcontext() for mode in (self._activations, self._overflows))
+        optional = (mode or nullcontext() for mode in (self._activations, self._sums))
         for mode in (self._products, self._softmaxes, *optional, self._rounding):
             self._entered.enter_context(mode)
 
@@ -92,7 +96,7 @@ class TrialModes:
     def counts(self) -> Counts:
         """What was counted so far."""
         constant = 0 if self._activations is None else self._activations.count
-        overflows = [] if self._overflows is None else self._overflows.overflows
+        overflows = [] if self._sums is None else self._sums.overflows
         return Counts(self._products.work, self._softmaxes.shapes, constant, overflows)
 
 

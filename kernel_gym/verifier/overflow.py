@@ -1,7 +1,7 @@
 """Values on which exponentials overflow, for kernels that leave out the maximum of a softmax at the timing sizes.
 
 Spikes that make every exponential overflow would hide other parts of a network. So kernels meet these values in a run
-of their own, and only where a sum of exponentials overflows in none of the other runs.
+of their own, and only where a sum of exponentials may be computed without its maximum in all other runs.
 """
 
 from __future__ import annotations
@@ -11,40 +11,57 @@ from functools import lru_cache
 
 import numpy as np
 
+from kernel_gym.tasks.exponentials import SHORTCUTS, Shortcut
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.tasks.trials import Trial
-from kernel_gym.verifier.expected import LOOSE, UNDEFINED, Expected
-from kernel_gym.verifier.reference import ValueSet, expect, tried, with_fixed
+from kernel_gym.verifier.expected import LOOSE, UNDEFINED, Expected, wrong_elements
+from kernel_gym.verifier.reference import NeedsMaximum, ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, draw
 
+#: So many sums are tried one by one, more of them together.
+FEW_SUMS = 4
 
-def overflowing(task: Task, values: ValueSet) -> frozenset[int]:
-    """Return which sums of exponentials overflow unless their maximum is subtracted, in the order of their use."""
-    return _overflowing(task.instance(values.case), values.values) if _unbounded(task) else frozenset()
+
+def showing(task: Task, values: ValueSet) -> NeedsMaximum:
+    """Return which sums of exponentials are wrong on these values if they are computed by which shortcut."""
+    instance, unbounded = task.instance(values.case), _unbounded(task)
+    if not unbounded or not unbounded & _overflowing(instance, values.values):
+        return frozenset()
+    each = [[position] for position in unbounded] if len(unbounded) <= FEW_SUMS else [sorted(unbounded)]
+    found = set[tuple[int, Shortcut]]()
+    for sums in each:
+        for shortcut in SHORTCUTS:
+            trial = Trial(exponentials=True, shortcut=shortcut, shortened=sums)
+            shadows, _ = tried(instance, values.values, trial)
+            if any(wrong_elements(*pair).any() for pair in zip(shadows, values.expected, strict=True)):
+                found.update((position, shortcut) for position in sums)
+    return frozenset(found)
 
 
 def draw_overflowing(task: Task, seeds: Seeds, others: list[ValueSet]) -> ValueSet | None:
-    """Return values of the timing sizes on which the sums of exponentials overflow that do not on the others.
+    """Return values of the timing sizes on which sums of exponentials need their maximum that need it on no other.
 
-    The spikes are as small as possible. None is returned if there is no such sum, or if none overflows on any values.
+    The spikes are as small as possible. None is returned if there is no such sum, or if none needs it on any values.
     """
-    hidden = _unbounded(task).difference(*(values.overflows for values in others))
-    if not hidden:
-        return None
-    case, best, most = task.timing, None, 0
-    instance = task.instance(case)
-    for rung in range(RUNGS["overflow"]):
-        values = _draw(instance, rung, seeds.generator("values", case.name, "overflow", rung))
-        shown = len(hidden & _overflowing(instance, values))
-        if shown <= most:
+    every = frozenset((position, shortcut) for position in _unbounded(task) for shortcut in SHORTCUTS)
+    hidden = every.difference(*(values.maxima for values in others))
+    best: ValueSet | None = None
+    instance = task.instance(task.timing)
+    for rung in range(RUNGS["overflow"]) if hidden else ():
+        values = _draw(instance, rung, seeds.generator("values", task.timing.name, "overflow", rung))
+        if not _overflowing(instance, values):
             continue
         expected = tuple(map(_loose, expect(instance, values)))
-        if all(output.undefined <= UNDEFINED for output in expected):
-            best, most = ValueSet(case, "overflow", rung, values, expected), shown
-        if most == len(hidden):
+        if not all(output.undefined <= UNDEFINED for output in expected):
+            continue
+        drawn = ValueSet(task.timing, "overflow", rung, values, expected, key=seeds.variables(values))
+        drawn = replace(drawn, maxima=hidden & showing(task, drawn))
+        if len(drawn.maxima) > (len(best.maxima) if best else 0):
+            best = drawn
+        if drawn.maxima == hidden:
             break
-    return best and replace(best, key=seeds.variables(best.values))
+    return best
 
 
 def _overflowing(instance: Instance, values: tuple[Array, ...]) -> frozenset[int]:

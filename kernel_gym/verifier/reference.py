@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kernel_gym.tasks.exponentials import Shortcut
 from kernel_gym.tasks.rounding import HALF_UNIT
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
@@ -31,6 +33,8 @@ from kernel_gym.verifier.expected import (
 )
 from kernel_gym.verifier.values import Array, Doubles, Kind, Rows, draw, row_dimensions, stressed_input
 
+#: Sums of exponentials that need their maximum, by their order, and what they need it against.
+NeedsMaximum: TypeAlias = frozenset[tuple[int, Shortcut]]
 #: Below this a sum of whole numbers is exact in any order of summation.
 EXACT = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8}
 #: Runs of the reference on nudged inputs. The largest error of a single one is chance.
@@ -47,7 +51,7 @@ class ValueSet:
     whose weights could be constant without a wrong output, of activations that are the same in all rows without
     stress, and of last iterations that could be left out, `unseen` that of heavy products that could be in half
     precision. Few rows have a severe one among them if it is `severe`.
-    `overflows` has the sums of exponentials that overflow unless their maximum is subtracted, at the timing sizes.
+    `maxima` says which sums of exponentials are wrong by which shortcut that leaves out their maximum.
     `key` determines the contents of uninitialised variables.
     """
 
@@ -62,7 +66,7 @@ class ValueSet:
     unseen: int = 0
     fades: bool = False
     severe: bool = True
-    overflows: frozenset[int] = frozenset()
+    maxima: NeedsMaximum = frozenset()
     key: int = 0
 
     @property

@@ -41,7 +41,7 @@ from kernel_gym.verifier.expected import (
     wrong_elements,
 )
 from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing, sharpened
-from kernel_gym.verifier.overflow import draw_overflowing, overflowing
+from kernel_gym.verifier.overflow import draw_overflowing, showing
 from kernel_gym.verifier.reference import (
     ValueSet,
     evaluate,
@@ -117,11 +117,12 @@ class References:
         seeds = self.seeds(kernel, task)
         drawn = make(task, case, kind, seeds, slot, meanwhile)
         if case == task.timing:
-            drawn = replace(drawn, overflows=overflowing(task, drawn))
+            drawn = replace(drawn, maxima=showing(task, drawn))
         return replace(drawn, key=seeds.variables(drawn.values))
 
     def draw_overflowing(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> ValueSet | None:
-        """Return the kernel's own values of the timing sizes on which exponentials overflow that do not on the others.
+        """Return the kernel's own values of the timing sizes on which exponentials overflow without a maximum that
+        they do not need on the others.
 
         None is returned if there are none.
         """

@@ -42,6 +42,8 @@ SPIKES: dict[Kind, tuple[float, ...]] = {
     "mixed": (200.0, 40.0, 8.0),
     "overflow": (200.0, 500.0, 1e3, 2e3, 5e3, 2e4, 2e5),
 }
+#: Factor of a bias from a rung of `overflow` to the next.
+SHIFTED = 8.0
 #: Number of rungs of each kind, severe to tame.
 RUNGS: dict[Kind, int] = {
     "normal": 2,
@@ -386,9 +388,10 @@ def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
 
 
 def _overflow(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
-    """Return values with spikes, or parameters that magnify what is spiked: both grow with the rungs."""
+    """Return values with spikes, or parameters that magnify or shift what is spiked: all grow with the rungs."""
     values = _spiked(spec, SPIKES["overflow"][rung], rng)[0].reshape(spec.shape)
-    return values if spec.origin == "argument" else values * 2.0**rung
+    is_bias = max(spec.shape, default=1) == spec.numel
+    return values if spec.origin == "argument" else values * (SHIFTED if is_bias else 2.0) ** rung
 
 
 def _mixed(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

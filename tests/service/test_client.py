@@ -18,7 +18,7 @@ from kernel_gym.authors.apprentice.author import oracle
 from kernel_gym.errors import ConfigError, InfrastructureError
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.kernel import Kernel
-from kernel_gym.service.client import TOKEN, RemoteVerifier
+from kernel_gym.service.client import TOKEN, RemoteVerifier, _seconds
 from kernel_gym.verifier import Verifier
 
 RELU = suites.find_task("level1/relu")
@@ -77,6 +77,11 @@ def test_a_busy_service_is_asked_again() -> None:
         assert [future.result(timeout=60).outcome for future in futures] == ["uncompilable"] * 2
         done.set()
         thread.join()
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("3", 3.0), ("", 0.5), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.5)])
+def test_a_proxy_may_ask_for_a_pause_in_seconds_or_by_a_date(header: str, seconds: float) -> None:
+    assert _seconds(header, 0.5) == seconds
 
 
 def test_a_service_that_stays_away_is_an_infrastructure_error() -> None:

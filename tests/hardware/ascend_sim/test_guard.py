@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_gym.hardware.ascend_sim import chip, compiler, operations
+from kernel_gym.hardware.ascend_sim import chip, compiler, gimple
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Inputs, Run
 from kernel_gym.kernel import Kernel
@@ -209,7 +209,7 @@ def test_a_constant_index_beyond_an_array_does_not_compile(device: AscendSim, in
 )
 def test_dumps_have_the_last_index_or_the_number_of_elements(version: int, bounds: str, beyond: list[int]) -> None:
     dump = f"gimple_call <.UBSAN_BOUNDS, NULL, 0B, {bounds}>"
-    assert list(operations.beyond_arrays(dump, version)) == beyond
+    assert list(gimple.beyond_arrays(dump, version)) == beyond
 
 
 def test_an_array_without_values_holds_no_value_twice(device: AscendSim) -> None:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from kernel_gym.hardware.ascend_sim import operations, runtime
+from kernel_gym.hardware.ascend_sim import gimple, runtime
 from tests.hardware.ascend_sim.test_header import CASTS, FILE, FUNCTION, INCLUDE, STATEMENTS, families, typed
 
-MOVES = operations._MOVES
+MOVES = gimple._MOVES
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 #: Calls of what no other statement of the tests calls.
 MORE = [
     "f.GetPosition(); f.SetUserTag(f.GetUserTag()); f.SetAddrWithOffset(x, n); f.SetBufferLen(n);",
     "LT<float> t(TPosition::VECCALC, n, n); float v = f(n); f(n) = v; v = G(n); G(n) = v; f(n) = f(n);",
-    "G.SetGlobalBuffer(nullptr); G.SetGlobalBuffer(nullptr, n); G.SetShapeInfo(G.GetShapeInfo());",
+    "G.SetGlobalBuffer(nullptr); G.SetGlobalBuffer(nullptr, n); G.GetSize(); G.SetShapeInfo(G.GetShapeInfo());",
     "uint32_t sizes[2] = {n, n}; ShapeInfo info(2, sizes); G.ReinterpretCast<half>(); G.ReinterpretCast<uint64_t>();",
     "TBuf<> t; t.GetBufLen(); LocalMemAllocator<> m; m.GetCurAddr(); TPipe p; p.Init(); p.Destroy(); Trap();",
     "TQue<TPosition::VECIN, 1> q; q.FreeAllEvent(); GetProgramCounter(); GetSubBlockNum(); GetUBSizeInBytes();",
@@ -40,7 +40,7 @@ PLACE = "asc_where"
 #: What no kernel may name: `reserved_prefixes` of the screen. Those of a namespace, or of a class, are never found by
 #: the class of an argument, by a pointer to a member or by a specialisation.
 UNNAMED = re.compile(r"(?:.*::)?asc_")
-PRICED = {*operations._COMPUTING_METHODS, *operations._SCALAR_CALLS, *operations._CONVERTING_CALLS}
+PRICED = {*gimple._COMPUTING_METHODS, *gimple._SCALAR_CALLS, *gimple._CONVERTING_CALLS}
 #: Functions that compute and are not counted, by why they need not be. Those that return nothing, and take no object or
 #: reference to keep it in, are not among them: an instruction or a copy takes their numbers.
 REVIEWED = {

@@ -14,7 +14,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim import chip, operations, runtime
+from kernel_gym.hardware.ascend_sim import chip, gimple, operations, runtime
 from kernel_gym.hardware.ascend_sim.assembly.guards import Computed
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Inputs
@@ -202,7 +202,7 @@ def counts(build: Build, text: str) -> dict[str, tuple[int, ...]]:
     assert build.artifact is not None
     dump = build.artifact.with_name(operations.DUMP).read_text()
     sums: dict[str, tuple[int, ...]] = {}
-    for mangled, blocks in operations.read_dump(dump, text).items():
+    for mangled, blocks in gimple.read_dump(dump, text).items():
         sums[mangled] = tuple(sum(column) for column in zip(*map(astuple, blocks), strict=True))
     return sums
 
@@ -267,7 +267,7 @@ def test_a_float_does_not_become_an_integer_by_its_name(text: str, name: str) ->
         "  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
         "  gimple_assign <plus_expr, a, a, a, NULL>\n}\n"
     )
-    ((counted,),) = operations.read_dump(dump, text).values()
+    ((counted,),) = gimple.read_dump(dump, text).values()
     assert (counted.integer, counted.float) == (0, 1)
 
 
@@ -289,7 +289,7 @@ __aicore__ uint64_t cut_by_parameter(uint64_t a) { Narrow<uint8_t>::Byte b = a; 
     build = built(device, text)
     assert build.artifact is not None
     dump = build.artifact.with_name(operations.DUMP).read_text()
-    blocks = operations.read_dump(dump, text, runtime.runtime().types)
+    blocks = gimple.read_dump(dump, text, runtime.runtime().types)
     floats = {name: sum(each.float for each in of) for name, of in blocks.items()}
     integers = {name: sum(each.integer for each in of) for name, of in blocks.items()}
     assert floats["_Z12of_parameterf"] == floats["_Z9of_headerf"] == floats["_Z8of_arrayf"] == 2
@@ -302,7 +302,7 @@ def test_a_variable_that_is_named_like_a_version_of_a_float_does_not_make_it_an_
         "  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
         "  gimple_assign <plus_expr, x_3, x_2, x_2, NULL>\n}\n"
     )
-    ((counted,),) = operations.read_dump(dump, "").values()
+    ((counted,),) = gimple.read_dump(dump, "").values()
     assert (counted.integer, counted.float) == (0, 1)
 
 
@@ -311,9 +311,7 @@ def test_a_long_name_of_a_function_is_read_once() -> None:
     head = f";; Function {name} ({name}, funcdef_no=1, decl_uid=1)\n\n"
     dump = f"{head}int {name} (int x, struct P<int, int> * y)\n{{\n"
     counter = "  <bb 2> :\n  gimple_call <__builtin___sanitizer_cov_trace_pc, NULL>\n"
-    ((counted,),) = operations.read_dump(
-        f"{dump}{counter}  gimple_assign <plus_expr, x, x, 1, NULL>\n}}\n", ""
-    ).values()
+    ((counted,),) = gimple.read_dump(f"{dump}{counter}  gimple_assign <plus_expr, x, x, 1, NULL>\n}}\n", "").values()
     assert (counted.integer, counted.float) == (1, 0)
 
 
@@ -350,7 +348,7 @@ def test_an_operation_on_a_vector_of_the_host_counts_for_each_lane(
 ) -> None:
     head = ";; Function f (f, funcdef_no=1, decl_uid=1)\n"
     dump = head + VECTORS.format(alias=alias, type=type, result="a_4")
-    ((counted,),) = operations.read_dump(dump, text).values()
+    ((counted,),) = gimple.read_dump(dump, text).values()
     assert (counted.integer + counted.float, counted.divisions) == (2 * lanes, lanes)
 
 
@@ -566,7 +564,7 @@ def test_code_without_a_price_is_an_error(
 ) -> None:
     assert build.artifact is not None
     text = build.artifact.with_name(operations.DUMP).read_text()
-    blocks = operations.read_dump(text, "")
+    blocks = gimple.read_dump(text, "")
     computed = {name: [Computed(number, 0, 0, 0) for number in range(len(each))] for name, each in blocks.items()}
     with build.artifact.open("rb") as file, pytest.raises(InfrastructureError, match=message):
         operations.count(tmp_path / "kernel.so", dump(text), "", {}, ELFFile(file), computed)
@@ -574,16 +572,16 @@ def test_code_without_a_price_is_an_error(
 
 def test_no_block_costs_less_than_its_instructions() -> None:
     """Whatever the compiler's dump seems to say of a block, its instructions compute what they compute."""
-    priced = operations.Operations(branches=1, integer=5, float=2, divisions=0)
+    priced = gimple.Operations(branches=1, integer=5, float=2, divisions=0)
     assert priced.at_least(Computed(1, integer=18, float=2, divisions=0)) == priced
-    assert priced.at_least(Computed(1, integer=30, float=9, divisions=4)) == operations.Operations(1, 11, 9, 4)
+    assert priced.at_least(Computed(1, integer=30, float=9, divisions=4)) == gimple.Operations(1, 11, 9, 4)
 
 
 def test_floats_that_the_dump_seems_to_lack_are_paid(device: AscendSim, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(dump: str, *_: object) -> dict[str, list[operations.Operations]]:
-        return {name: [operations.Operations() for _ in blocks] for name, blocks in read(dump, "").items()}
+    def found(dump: str, *_: object) -> dict[str, list[gimple.Operations]]:
+        return {name: [gimple.Operations() for _ in blocks] for name, blocks in read(dump, "").items()}
 
-    read = operations.read_dump
+    read = gimple.read_dump
     monkeypatch.setattr(operations, "read_dump", found)
     text = source(
         "float f = (float)p.v[0]; for (int i = 0; i < 9; ++i) f = f * f + 0.5f; if (f / 3.0f > 5.0f) return;", 1

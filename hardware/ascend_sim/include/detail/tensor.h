@@ -75,6 +75,7 @@ struct ShapeInfo {
 template <class T>
 class LocalTensor {
     ASC_ELEMENTS("LocalTensor", T);
+    template <class> friend class LocalTensor;
 
 public:
     using PrimType = T;
@@ -124,7 +125,13 @@ public:
         part.addr_ += asc_bytes_for<T>(offset);
         return part;
     }
-    template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(asc_where()); }
+    template <class U> ASC_INLINE LocalTensor<U> ReinterpretCast() const {
+        LocalTensor<U> other;
+        other.addr_ = addr_;
+        other.end_ = end_;
+        other.space_ = space_;
+        return other;
+    }
     template <class U> ASC_INLINE void SetAddrWithOffset(LocalTensor<U> &from, uint32_t offset) {
         *this = from[offset].template ReinterpretCast<T>();
     }
@@ -194,7 +201,8 @@ public:
     GlobalTensor() = default;
     ASC_INLINE explicit GlobalTensor(T *address, uint64_t size = 0) { SetGlobalBuffer(address, size); }
 
-    ASC_INLINE void SetGlobalBuffer(__gm__ T *address) { SetGlobalBuffer(address, GetSize()); }
+    // The end stays: a new one would be computed for nothing, and no access is limited by it.
+    ASC_INLINE void SetGlobalBuffer(__gm__ T *address) { address_ = address; }
     ASC_INLINE void SetGlobalBuffer(__gm__ T *address, uint64_t size) {
         address_ = address;
         end_ = asc_where() + asc_bytes_for<T>(size);

@@ -16,6 +16,9 @@ namespace sim::kernel_process {
 namespace {
 
 enum { STACK_BYTES = NOISE_BYTES, GUARD_BYTES = 1 << 16, FLAGS = 16, MODES = 3 };
+// What a core counts as work when it begins, in basic blocks, and how many bytes of the host function's stack are compared
+// in the time of one.
+constexpr uint64_t BLOCKS_PER_CORE = 256, BYTES_PER_BLOCK = 256;
 
 class Stack {
 public:
@@ -137,6 +140,7 @@ void run_core(uint32_t index) {
     running->current = index;
     if (core.state == Core::New) {
         prepare(core);
+        progress.blocks += BLOCKS_PER_CORE;
         core.host.emplace(running->host);
         wire::core_begin(index, running->line);
     } else {
@@ -147,6 +151,7 @@ void run_core(uint32_t index) {
     guard::stack(core.reach, &*core.host, core.words);
     swapcontext(&running->scheduler, &core.context);
     pointers::flush();
+    progress.blocks += running->kept.size() / BYTES_PER_BLOCK;
     if (std::memcmp(running->kept.data(), reinterpret_cast<const void *>(running->host.begin), running->kept.size()))
         guard::refuse();
     if (core.state == Core::Done) {

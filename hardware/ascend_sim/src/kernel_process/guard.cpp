@@ -18,6 +18,8 @@ KeyedWords *left;  // what variables without a value hold
 constexpr size_t FREE_BYTES = 256;
 // Words of the host function's stack that a core fetches for nothing: the arguments of most kernels.
 constexpr size_t FREE_WORDS = 64;
+// Bytes of variables without a value that are filled in the time of a basic block.
+constexpr size_t FILLED_BYTES_PER_BLOCK = 64;
 constexpr int PATTERN = 0xFE;
 // An access to a variable of a function this far up the stack takes the guard as long as so many basic blocks per frame:
 // a deep recursion is to end at the limit of these.
@@ -75,9 +77,9 @@ GENERAL_REGISTERS bool HostStack::has_fetched(uintptr_t address, size_t bytes) c
 size_t HostStack::fetch(uintptr_t address, size_t bytes) {
     size_t words = 0;
     for (size_t i = word(address); i <= word(address + bytes - 1); ++i) words += !std::exchange(fetched_[i], 1);
-    if (bytes > FREE_BYTES) return 0;
-    one_by_one_ += words;
-    return std::min(words, one_by_one_ - std::min(one_by_one_, FREE_WORDS));
+    if (bytes > FREE_BYTES) words = std::min(words, FREE_BYTES / sizeof(uint64_t));
+    uncharged_ += words;
+    return std::min(words, uncharged_ - std::min(uncharged_, FREE_WORDS));
 }
 
 Range own_stack() { return own; }
@@ -118,9 +120,11 @@ static inline void charge(size_t bytes, size_t free = FREE_BYTES) {
     progress.blocks += (bytes - free) / FREE_BYTES;
 }
 
-// Fills a variable without a value. A kernel must not know its bytes: it could take them for zeros that cost nothing, and
-// count with how many were filled. Nor may they depend on what other cores filled, which would tell it that.
+// Fills a variable without a value, which takes no time but counts as work. A kernel must not know its bytes: it could
+// take them for zeros that cost nothing, and count with how many were filled. Nor may they depend on what other cores
+// filled, which would tell it that.
 static void *leave_anything(void *to, size_t bytes) {
+    progress.blocks += bytes / FILLED_BYTES_PER_BLOCK;
     uint64_t state = left->next();
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
         const uint64_t word = next_word(state);

@@ -34,7 +34,7 @@ public:
 
     bool holds(uintptr_t address, size_t bytes) const { return range_.holds(address, bytes); }
     bool has_fetched(uintptr_t address, size_t bytes) const;
-    // Returns how many cycles it takes: one for each word beyond a few, or none for a large copy, which is charged for.
+    // Returns how many cycles it takes: one for each word beyond a few, without those that a copy is charged for.
     size_t fetch(uintptr_t address, size_t bytes);
 
 private:
@@ -42,7 +42,7 @@ private:
 
     Range range_;
     std::vector<uint8_t> fetched_;  // 1 for each word that was
-    size_t one_by_one_ = 0;         // how many were in no large copy
+    size_t uncharged_ = 0;          // how many no copy was charged for
 };
 
 // The stack that kernel code runs on, up to the frame of its caller. There is no `host` while the host function itself
