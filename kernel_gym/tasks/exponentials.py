@@ -9,8 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_gym.tasks.constant_parts import MASKED
 
-#: What a kernel may do instead: limit the arguments, or begin the sum with a small number. Where both are wrong, so is a
-#: kernel that does neither, or that subtracts a constant.
+#: What a kernel may do instead: limit the arguments, or begin the sum with a small number. Where both are wrong, so is
+#: a kernel that does neither, or that subtracts a constant.
 Shortcut: TypeAlias = Literal["limited", "begun"]
 SHORTCUTS: tuple[Shortcut, ...] = ("limited", "begun")
 #: The limit and the first term. exp is finite up to 88.
