@@ -90,6 +90,8 @@ _IMPLICIT = frozenset({"cltd", "cltq", "cqto", "cwtl", "cwtd", "cbtw", "nop"})
 
 _OPERAND = re.compile(r"(?:[^,()]|\([^()]*\))+")
 _NO_PLACE = re.compile(r"%[a-z]\w*|\$-?[\w.$@+\-\x80-\U0010ffff]+")
+#: g++ writes names that begin with a dollar in parentheses.
+_DOLLAR_NAME = re.compile(r"\((\$[\w.$\x80-\U0010ffff]+)\)")
 _PLACE = re.compile(r"[\w.$+\-@\x80-\U0010ffff]*\([%\w, ]*\)")
 #: The stack pointer and the frame pointer, whole or in part, and those that the guard uses.
 _OF_FRAME = re.compile(r"%(?:[re]?[sb]pl?\b|r1[01])")
@@ -181,7 +183,7 @@ def read(line: str) -> Instruction:
 
 
 def _transfer(name: str, target: str) -> Instruction:
-    symbol = _SYMBOL.fullmatch(target)
+    symbol = _SYMBOL.fullmatch(_DOLLAR_NAME.sub(r"\1", target))
     if symbol is None:
         raise Refused(BY_POINTER)
     if name == "call":
@@ -225,12 +227,13 @@ def _accessed(operand: str, size: int, properties: _Properties, is_last: bool) -
 
     Constants of the compiler's and addresses in the linker's table are no accesses that need a check.
     """
-    if _PLACE.fullmatch(operand) is None:
+    place = _DOLLAR_NAME.sub(r"\1", operand)
+    if _PLACE.fullmatch(place) is None:
         raise Refused(unknown(operand))
     is_written = properties.writes and is_last
-    if not is_written and (_COMPILERS_CONSTANT.fullmatch(operand) or (size == 8 and _LINKERS_TABLE.fullmatch(operand))):
+    if not is_written and (_COMPILERS_CONSTANT.fullmatch(place) or (size == 8 and _LINKERS_TABLE.fullmatch(place))):
         return
-    base = _BASE.fullmatch(operand)
+    base = _BASE.fullmatch(place)
     register, distance = (base[2], int(base[1] or 0)) if base else (None, 0)
     if not (is_written and properties.moves):
         yield Access(operand, size, False, register, distance)

@@ -53,6 +53,7 @@ CHECKED = [
         ],
     ),
     ("x86_64", "movl TABLE(%rip), %eax", ["leaq TABLE(%rip), %r11 movl $4, %r10d call asc_guard_load@PLT"]),
+    ("x86_64", "movl ($table)(%rip), %eax", ["leaq ($table)(%rip), %r11 movl $4, %r10d call asc_guard_load@PLT"]),
     ("x86_64", "movq %rax, 8(%rbp)", ["leaq 8(%rbp), %r11 movl $8, %r10d call asc_guard_store@PLT"]),
     ("x86_64", "movq %rax, -4(%rbp)", ["leaq -4(%rbp), %r11 movl $8, %r10d call asc_guard_store@PLT"]),
     ("x86_64", "movq 16(%rbp), %rax", ["leaq 16(%rbp), %r11 movl $8, %r10d call asc_guard_load@PLT"]),
@@ -85,6 +86,7 @@ FREE = [
     ("x86_64", "movq %rax, -8(%rbp);movl -32(%rbp), %eax;movq %rax, 24(%rsp)"),
     ("x86_64", "movss .LC0(%rip), %xmm0;movq f@GOTPCREL(%rip), %rax;leaq 8(%rax,%rdx), %rcx"),
     ("x86_64", "movq %rsp, %rcx;cltq;nop;addl %eax, %edx"),
+    ("x86_64", "call ($f)@PLT;call ($f);leaq ($table)(%rip), %rax;movq ($table)@GOTPCREL(%rip), %rax"),
     ("aarch64", "str x0, [sp, 16];ldr w0, [sp, 44];stp x0, x1, [sp, 32]"),
     ("aarch64", "add x0, sp, 16;mov x1, sp;adrp x2, TABLE;add x2, x2, :lo12:TABLE"),
 ]
