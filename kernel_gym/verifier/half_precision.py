@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kernel_gym.tasks.rounding import in_half_precision
 from kernel_gym.verifier.expected import (
     BASE,
     LOOSE,
@@ -22,6 +23,7 @@ from kernel_gym.verifier.expected import (
     kinds,
     wrong_elements,
 )
+from kernel_gym.verifier.reference import to_torch
 from kernel_gym.verifier.values import Array
 
 #: Least relative tolerance of a sum of up to so many products, which may be added one after another, and which part the
@@ -119,3 +121,8 @@ def is_seen_without_stress_only(expected: tuple[Expected, ...], shadows: tuple[A
             if seen[0] and not all(seen):
                 return True
     return False
+
+
+def rounded(array: Array) -> Array:
+    """Return an array of float32 with values of half precision, any other as it is."""
+    return in_half_precision(to_torch(array)).numpy() if array.dtype == np.float32 else array

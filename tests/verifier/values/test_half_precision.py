@@ -14,9 +14,10 @@ from kernel_gym.verifier.expected import (
     wrong_elements,
 )
 from kernel_gym.verifier.half_precision import seeing
+from kernel_gym.verifier.parts import heavy_products
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.value_sets import heavy_products, make
+from kernel_gym.verifier.value_sets import make
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 
