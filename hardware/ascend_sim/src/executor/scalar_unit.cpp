@@ -173,7 +173,11 @@ void Executor::cache_clean(asc_global address, uint32_t entire, int32_t line) {
     if (entire) write_back(core);
     const uint64_t cached = (address - ASC_GM_BASE) / cache_line;
     if (core.dirty_lines.erase(cached)) dirty_lines_.erase(cached);
-    overhead(Call::Flag);
+    Instr record = instr(Kind::CacheClean, ASC_S);
+    record.gm = address;
+    record.a = entire;
+    record.op = static_cast<uint16_t>(Call::Flag);
+    emit(record);
 }
 
 uint64_t Executor::gather_mask_count(int32_t line) {

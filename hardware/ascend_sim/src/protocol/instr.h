@@ -22,6 +22,7 @@ enum class Kind : uint8_t {
     PlainCode,     // pipe S: a = cycles of plain code that ran since the last record
     ScalarLocal,   // pipe S: one on-chip scalar access; a = address, b = 1 for a write
     ScalarGlobal,  // pipe S: one global scalar access; gm = address, b = 1 for a write
+    CacheClean,    // pipe S: the data cache drops the line at gm, or all lines if a = 1
     Overhead,      // pipe S: a call that costs issue time only; op = the Call
     Signal,        // signals under `token` that everything `pipe` has issued so far is done
     Wait,          // `pipe` waits for the signal `token`

@@ -303,17 +303,26 @@ Ticks Way::book(Ticks now, Ticks work) {
 }
 
 DataCache::DataCache(uint64_t bytes) : sets_(std::max<uint64_t>(1, bytes / (LINE * WAYS))) {
-    for (auto &set : sets_) set.fill(~0ull);
+    drop_all();
 }
 
 bool DataCache::hit(uint64_t address) {
     const uint64_t line = address / LINE;
-    auto &set = sets_[line % sets_.size()];
+    auto &set = set_of(line);
     auto found = std::find(set.begin(), set.end(), line);
     const bool hit = found != set.end();
     std::rotate(set.begin(), hit ? found : set.end() - 1, hit ? found + 1 : set.end());
     set[0] = line;
     return hit;
+}
+
+void DataCache::drop(uint64_t address) {
+    auto &set = set_of(address / LINE);
+    std::replace(set.begin(), set.end(), address / LINE, ABSENT);
+}
+
+void DataCache::drop_all() {
+    for (auto &set : sets_) set.fill(ABSENT);
 }
 
 }  // namespace sim

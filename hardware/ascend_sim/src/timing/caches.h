@@ -179,8 +179,13 @@ public:
     static constexpr uint32_t LINE = 64, WAYS = 4;
     explicit DataCache(uint64_t bytes);
     bool hit(uint64_t address);
+    void drop(uint64_t address);
+    void drop_all();
 
 private:
+    std::array<uint64_t, WAYS> &set_of(uint64_t line) { return sets_[line % sets_.size()]; }
+
+    static constexpr uint64_t ABSENT = ~0ull;
     std::vector<std::array<uint64_t, WAYS>> sets_;
 };
 

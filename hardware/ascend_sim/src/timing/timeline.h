@@ -82,7 +82,8 @@ private:
     void keep_scalar(Unit &unit, uint32_t core, Ticks time, bool uses, bool reads);
     void scalar(Unit &unit, uint32_t core, int32_t line, Ticks time, bool uses = false, bool reads = false);
     void local_scalar(Unit &unit, uint32_t core, int32_t line, bool write);
-    void global_scalar(Unit &unit, uint32_t core, int32_t line, uint64_t address);
+    void global_scalar(Unit &unit, uint32_t core, int32_t line, uint64_t address, bool write);
+    void clean(Unit &unit, const Instr &instr);
     void period(Unit &unit, const ScalarLoop &loop, uint32_t first, uint32_t count);
     void again(Unit &unit, const ScalarLoop &loop, const Period &before, uint32_t times);
     void vector(Unit &unit, const Instr &instr);

@@ -17,7 +17,8 @@ void Timeline::begin_launch(const Instr &instr) {
     const double once = chip_.launch.base_us + (instr.b == ASC_AIV ? 0.0 : chip_.launch.cube_us);
     // One vector core beside a cube core starts no sooner than two: so the roofline needs no launches of this kind.
     const uint32_t started = instr.b == ASC_MIX_1_1 ? 2 * launch_.cores : launch_.cores;
-    const Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * started;
+    Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * started;
+    if (launches_) overhead = std::max(overhead, sync_);  // all cores of the launch before have ended
     now_ += overhead;
     overhead_ += overhead;
     launch_.began = launch_.since = now_;

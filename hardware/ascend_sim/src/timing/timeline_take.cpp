@@ -55,7 +55,8 @@ void Timeline::take(const Instr &instr) {
                         static_cast<uint8_t>((instr.bypass ? BYPASS : 0) | (instr.atomic ? ATOMIC : 0)));
         case Kind::PlainCode: return scalar(at, instr.core, instr.line, CYCLE * instr.a);
         case Kind::ScalarLocal: return local_scalar(at, instr.core, instr.line, instr.b != 0);
-        case Kind::ScalarGlobal: return global_scalar(at, instr.core, instr.line, instr.gm);
+        case Kind::ScalarGlobal: return global_scalar(at, instr.core, instr.line, instr.gm, instr.b != 0);
+        case Kind::CacheClean: return clean(at, instr);
         case Kind::Overhead: return scalar(at, instr.core, instr.line, costs_.overhead(instr.op));
         case Kind::Signal: return keep(at, instr, instr.token, instr.a ? LATEST : 0);
         case Kind::Wait: return keep(at, instr, instr.token);
@@ -127,12 +128,18 @@ void Timeline::local_scalar(Unit &at, uint32_t core, int32_t line, bool write) {
     scalar(at, core, line, local_, write, !write);
 }
 
-void Timeline::global_scalar(Unit &at, uint32_t core, int32_t line, uint64_t address) {
+void Timeline::global_scalar(Unit &at, uint32_t core, int32_t line, uint64_t address, bool write) {
     const bool hit = at.cache.hit(address);
     ++totals_.scalar_accesses;
     totals_.cache_misses += !hit;
     if (!hit) totals_.hbm_read += DataCache::LINE;
-    scalar(at, core, line, hit ? hit_ : miss_);
+    scalar(at, core, line, hit ? hit_ : miss_, write);
+}
+
+void Timeline::clean(Unit &at, const Instr &instr) {
+    if (instr.a) at.cache.drop_all();
+    else at.cache.drop(instr.gm);
+    scalar(at, instr.core, instr.line, costs_.overhead(instr.op));
 }
 
 void Timeline::vector(Unit &at, const Instr &instr) {
@@ -180,7 +187,7 @@ void Timeline::period(Unit &at, const ScalarLoop &loop, uint32_t first, uint32_t
             scalar(at, loop.core, loop.line_before(i), CYCLE * cycles);
         }
         ++records_;
-        if (slot.global) global_scalar(at, loop.core, slot.line, loop.where(i));
+        if (slot.global) global_scalar(at, loop.core, slot.line, loop.where(i), slot.write);
         else local_scalar(at, loop.core, slot.line, slot.write);
     }
 }
