@@ -302,9 +302,7 @@ Ticks Way::book(Ticks now, Ticks work) {
     return end_ += work - room;
 }
 
-DataCache::DataCache(uint64_t bytes) : sets_(std::max<uint64_t>(1, bytes / (LINE * WAYS))) {
-    drop_all();
-}
+DataCache::DataCache(uint64_t bytes) : sets_(std::max<uint64_t>(1, bytes / (LINE * WAYS))) { drop_all(); }
 
 bool DataCache::hit(uint64_t address) {
     const uint64_t line = address / LINE;
