@@ -7,7 +7,9 @@ from an exponential and one, and near zero have the rounding error of that one.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch.utils import _pytree as pytree
@@ -102,6 +104,26 @@ class RoundedResults(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return pytree.tree_map_only(torch.Tensor, _rounded, result)
 
 
+@dataclass(frozen=True)
+class Quarter:
+    """A quarter of a product's results: of their rows, or of their columns or channels."""
+
+    of: Literal["rows", "columns"]
+    number: int
+
+    def place(self, shape: Sequence[int], columns: int) -> tuple[slice, ...]:
+        """Return where it is, at least one row or column, in results of a shape; `columns` is their dimension."""
+        place = [slice(None)] * len(shape)
+        if place:
+            dimension = 0 if self.of == "rows" else columns
+            begin = shape[dimension] * self.number // 4
+            place[dimension] = slice(begin, max(begin + 1, shape[dimension] * (self.number + 1) // 4))
+        return tuple(place)
+
+
+QUARTERS = (*(Quarter("rows", i) for i in range(4)), *(Quarter("columns", i) for i in range(4)))
+
+
 class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Rounds operands of one product in float32 to half precision; `work` has the multiply-adds of all of these.
 
@@ -109,11 +131,19 @@ class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call
         position: Which product it is, in the order in which they are computed; None for none of them.
         operands: Which of its operands are rounded, the first one being 0.
         scale: What they are multiplied by before they are rounded, and divided by afterwards.
+        quarter: The quarter of its results that is computed in this way; None for all.
     """
 
-    def __init__(self, position: int | None = None, operands: tuple[int, ...] = (0, 1, 2), scale: float = 1.0) -> None:
+    def __init__(
+        self,
+        position: int | None = None,
+        operands: tuple[int, ...] = (0, 1, 2),
+        scale: float = 1.0,
+        quarter: Quarter | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.position, self.operands, self.scale, self.work = position, operands, scale, list[int]()
+        self.position, self.operands, self.scale, self.quarter = position, operands, scale, quarter
+        self.work = list[int]()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -121,20 +151,26 @@ class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call
         operands = _PRODUCTS.get(func.overloadpacket, ())
         if not operands or args[operands[0]].dtype != torch.float32:
             return func(*args, **(kwargs or {}))
-        if len(self.work) == self.position:
-            rounded = [operands[i] for i in self.operands if i < len(operands)]
-            args = tuple(
-                in_half_precision(value * self.scale) / self.scale if i in rounded else value
-                for i, value in enumerate(args)
-            )
-        result = func(*args, **(kwargs or {}))
+        is_convolution, is_tried = func.overloadpacket is _aten.convolution, len(self.work) == self.position
+        result = func(*(self._rounded(args, operands) if is_tried else args), **(kwargs or {}))
+        if is_tried and self.quarter is not None:
+            result, rounded = func(*args, **(kwargs or {})), result
+            place = self.quarter.place(result.shape, 1 if is_convolution else -1)
+            result[place] = rounded[place]
         left, right = (args[i] for i in operands[:2])
-        if func.overloadpacket is _aten.convolution:
+        if is_convolution:
             each = (left if args[6] else result).numel()  # a transposed one spreads each element of its argument
             self.work.append(each * right[0].numel())
         else:
             self.work.append(left.numel() * right.shape[-1] if right.dim() > 1 else left.numel())
         return result
+
+    def _rounded(self, args: tuple[Any, ...], operands: tuple[int, ...]) -> tuple[Any, ...]:
+        rounded = [operands[i] for i in self.operands if i < len(operands)]
+        return tuple(
+            in_half_precision(value * self.scale) / self.scale if i in rounded else value
+            for i, value in enumerate(args)
+        )
 
 
 def in_half_precision(tensor: torch.Tensor) -> torch.Tensor:

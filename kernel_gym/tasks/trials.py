@@ -14,7 +14,7 @@ import torch
 
 from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
 from kernel_gym.tasks.exponentials import Shortcut, SumsOfExponentials
-from kernel_gym.tasks.rounding import ProductInHalfPrecision, RoundedOtherwise, RoundedResults
+from kernel_gym.tasks.rounding import ProductInHalfPrecision, Quarter, RoundedOtherwise, RoundedResults
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Trial:
         half: The product in float32 that is in half precision, in the order in which they are computed.
         operands: Which of its operands are rounded to half precision, the first one being 0.
         scale: What these are multiplied by before they are rounded, and divided by afterwards.
+        quarter: The quarter of its results that is computed in this way; None for all.
         constant_weights: The rows, by the first dimension, in which softmaxes in float32 have constant weights, for
             each softmax in the order in which they are computed; None for all rows.
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
@@ -38,6 +39,7 @@ class Trial:
     half: int | None = None
     operands: tuple[int, ...] = (0, 1, 2)
     scale: float = 1.0
+    quarter: Quarter | None = None
     constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
     rounded: Literal["sums", "results"] | None = None
     fewer_iterations: bool = False
@@ -73,7 +75,7 @@ class TrialModes:
     """
 
     def __init__(self, trial: Trial, usual: torch.Tensor | None) -> None:
-        self._products = ProductInHalfPrecision(trial.half, trial.operands, trial.scale)
+        self._products = ProductInHalfPrecision(trial.half, trial.operands, trial.scale, trial.quarter)
         self._softmaxes = ConstantWeights(
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )

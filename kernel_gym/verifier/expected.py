@@ -6,7 +6,7 @@ read in pieces that fit the processor's cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -335,6 +335,11 @@ def pieces(matrix: Array) -> Iterator[slice]:
     """Yield slices of rows that together have about `PIECE` elements."""
     step = max(1, PIECE // max(1, matrix.shape[1]))
     return (slice(start, start + step) for start in range(0, matrix.shape[0], step))
+
+
+def any_wrong(outputs: Iterable[Array], expected: Iterable[Expected]) -> bool:
+    """Return whether an element of any output is wrong."""
+    return any(wrong_elements(*pair).any() for pair in zip(outputs, expected, strict=True))
 
 
 def wrong_elements(actual: Array, expected: Expected) -> Bools:

@@ -14,7 +14,7 @@ import numpy as np
 from kernel_gym.tasks.exponentials import SHORTCUTS, Shortcut
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.tasks.trials import Trial
-from kernel_gym.verifier.expected import LOOSE, UNDEFINED, Expected, wrong_elements
+from kernel_gym.verifier.expected import LOOSE, UNDEFINED, Expected, any_wrong
 from kernel_gym.verifier.reference import NeedsMaximum, ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.values import RUNGS, Array, draw
@@ -34,7 +34,7 @@ def showing(task: Task, values: ValueSet) -> NeedsMaximum:
         for shortcut in SHORTCUTS:
             trial = Trial(exponentials=True, shortcut=shortcut, shortened=sums)
             shadows, _ = tried(instance, values.values, trial)
-            if any(wrong_elements(*pair).any() for pair in zip(shadows, values.expected, strict=True)):
+            if any_wrong(shadows, values.expected):
                 found.update((position, shortcut) for position in sums)
     return frozenset(found)
 

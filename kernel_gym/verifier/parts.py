@@ -6,19 +6,23 @@ constant weights, the last of a module's iterations. Tolerances are refined unti
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernel_gym.hardware.device import numpy_dtype
+from kernel_gym.tasks.rounding import QUARTERS, Quarter
 from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.tasks.trials import Counts, Trial
-from kernel_gym.verifier.expected import Expected, as_rows, kinds, wrong_elements
-from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing
+from kernel_gym.verifier.expected import Expected, any_wrong, as_rows, kinds, wrong_elements
+from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing, sharpened
 from kernel_gym.verifier.reference import independent_dimensions, tried, with_fixed
 from kernel_gym.verifier.values import Array, Rows, stressed_input
 
@@ -31,6 +35,8 @@ HEAVY = 1 / 16
 OTHER_SCALE = 1.37
 #: Softmaxes with at least this share of all weights are tried with constant weights, in tasks that have products.
 LARGE_SOFTMAX = 1 / 8
+#: A product, by its position among all, and a quarter of its results.
+HeavyQuarter: TypeAlias = tuple[int, Quarter]
 
 
 def seeing_products(
@@ -56,6 +62,47 @@ def seeing_products(
                 saturated = is_seen_without_stress_only(expected, shadows)
         unseen += not seen
     return expected, saturated, constant, unseen
+
+
+def heavy_quarters(task: Task, case: Case) -> frozenset[HeavyQuarter]:
+    """Return the quarters of heavy products, if outputs are few; none otherwise."""
+    if not hides_precision(task.instance(case)):
+        return frozenset()
+    return frozenset((position, quarter) for position in heavy_products(task, case) for quarter in QUARTERS)
+
+
+def seeing_quarters(
+    instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...], quarters: Iterable[HeavyQuarter]
+) -> tuple[tuple[Expected, ...], frozenset[HeavyQuarter]]:
+    """Return expected outputs with tolerances that no quarter in half precision meets, as far as noise allows it.
+
+    The second result is the quarters that show: outputs are wrong for every rounding that is tried.
+    """
+    shadows = {quarter: list(_in_half_precision(instance, values, *quarter)) for quarter in quarters}
+    depth = sum_length(instance)
+    for outputs in chain(*shadows.values()):
+        expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, outputs, strict=True))
+    return expected, _wrong_each_time(shadows, expected)
+
+
+def showing(
+    instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...], quarters: Iterable[HeavyQuarter]
+) -> frozenset[HeavyQuarter]:
+    """Return the quarters that show: outputs are wrong for every rounding that is tried."""
+    return _wrong_each_time({each: _in_half_precision(instance, values, *each) for each in quarters}, expected)
+
+
+def _in_half_precision(
+    instance: Instance, values: tuple[Array, ...], position: int, quarter: Quarter
+) -> Iterator[tuple[Array, ...]]:
+    for scale in (1.0, OTHER_SCALE):
+        yield tried(instance, values, Trial(half=position, scale=scale, quarter=quarter))[0]
+
+
+def _wrong_each_time(
+    shadows: Mapping[HeavyQuarter, Iterable[tuple[Array, ...]]], expected: tuple[Expected, ...]
+) -> frozenset[HeavyQuarter]:
+    return frozenset(quarter for quarter, each in shadows.items() if all(any_wrong(one, expected) for one in each))
 
 
 def _trials_in_half_precision(instance: Instance, position: int) -> list[Trial]:

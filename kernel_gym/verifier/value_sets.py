@@ -26,12 +26,12 @@ from kernel_gym.verifier import parameters, parts
 from kernel_gym.verifier.expected import (
     UNDEFINED,
     Expected,
+    any_wrong,
     expected_from,
     is_finite,
     telling,
     telling_of_stress,
     with_noise_at_most,
-    wrong_elements,
 )
 from kernel_gym.verifier.half_precision import rounded, sharpened
 from kernel_gym.verifier.overflow import draw_overflowing, showing
@@ -45,7 +45,19 @@ from kernel_gym.verifier.reference import (
     with_fixed,
 )
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.values import RUNGS, Array, Kind, Rows, draw, draw_mixed, stressed_input, tilted
+from kernel_gym.verifier.values import (
+    LOW,
+    RUNGS,
+    Array,
+    Kind,
+    Rows,
+    alike,
+    draw,
+    draw_mixed,
+    rows_moved,
+    stressed_input,
+    tilted,
+)
 
 #: Kinds of the timing sizes, draws of each until the best of them is used, and the least share of the elements of an
 #: output that depends on the arguments.
@@ -58,6 +70,10 @@ SETTLED: tuple[Kind, ...] = (*TIMED, "normal", "quiet", "structured")
 #: Most sets that are drawn again because a product, a large softmax, what is before an activation, or an iteration does
 #: not show.
 SHOWING_DRAWS = 6
+#: How values are drawn where quarters of products do not show, in turn: whether rows are alike, and how parameters are
+#: tilted. It is given up after `FRUITLESS` draws one after another with which no further one does.
+DRAWS_OF_QUARTERS, FRUITLESS = ((True, 0), (False, LOW - 1), (True, LOW), (False, LOW - 3)), 8
+QUARTERS_OF_ROWS = 4
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]
 #: Number of value sets that all kernels of a task share, beside the set that is drawn for each.
@@ -106,6 +122,10 @@ class References:
         None is returned if there are none.
         """
         return draw_overflowing(task, self.seeds(kernel, task), others)
+
+    def draw_showing(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> list[ValueSet]:
+        """Return the kernel's own values of the timing sizes on which products show that do not on the others."""
+        return draw_showing(task, self.seeds(kernel, task), others)
 
     def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""
@@ -180,17 +200,10 @@ def _draw_set(
     """Draw one set; those that are drawn again have other parameters, with `tilt` of other magnitudes."""
     instance = task.instance(case)
     rng = seeds.generator("values", case.name, kind, slot, rung, *([again] if again else []))
-    drawn, rows = _draw(task, instance, kind, rung, rng, severe)
-    if again and tilt:
-        drawn = tilted(drawn, instance.signature, again)
-    values = with_fixed(instance, drawn)
-    if kind in SETTLED and parameters.is_deep_and_normalised(instance.signature):
-        values = parameters.settled_statistics(instance, values, rows)
+    values, rows = _draw(task, instance, kind, rung, rng, severe, again if tilt else 0)
     if meanwhile is not None:
         meanwhile(values)
-    expected = expect(instance, values, integral=kind == "integers", rows=rows)
-    if kind in TIMED and any(output.noisy for output in expected):
-        expected = _without_noise_of_order(instance, values, expected, rows)
+    expected = _expect(instance, kind, values, rows)
     shown, saturated, hidden, unseen = 1.0, False, 0, 0
     if kind in TIMED:
         expected, saturated, hidden, products = parts.seeing_products(task, instance, values, expected, rows)
@@ -204,12 +217,57 @@ def _draw_set(
         shadows = evaluate(instance, tuple(map(rounded, values)))
         depth = parts.sum_length(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))
-        shown = _share_of_rows(instance, values, expected) if _is_wrong(shadows, expected) else 0.0
+        shown = _share_of_rows(instance, values, expected) if any_wrong(shadows, expected) else 0.0
     return ValueSet(case, kind, rung, values, expected, shown, saturated, hidden, unseen, severe=severe)
 
 
-def _is_wrong(outputs: tuple[Array, ...], expected: tuple[Expected, ...]) -> bool:
-    return any(wrong_elements(*pair).any() for pair in zip(outputs, expected, strict=True))
+def _expect(
+    instance: Instance, kind: Kind, values: tuple[Array, ...], rows: Rows | None = None
+) -> tuple[Expected, ...]:
+    expected = expect(instance, values, integral=kind == "integers", rows=rows)
+    if kind in TIMED and any(output.noisy for output in expected):
+        return _without_noise_of_order(instance, values, expected, rows)
+    return expected
+
+
+def draw_showing(task: Task, seeds: Seeds, others: list[ValueSet]) -> list[ValueSet]:
+    """Return sets of the timing sizes in which quarters of heavy products show that do so in none of the others.
+
+    Where outputs are few, one of them may depend on few rows, or the errors of many rows may cancel. Then precision
+    that is lost in other rows does not show. There are none if such sets are not found soon.
+    """
+    instance, every = task.instance(task.timing), parts.heavy_quarters(task, task.timing)
+    hidden, found, fruitless = every, list[ValueSet](), 0
+    for values in others:
+        hidden -= parts.showing(instance, values.values, values.expected, hidden)
+    for number in range(MORE_TRIES):
+        if not hidden or fruitless == FRUITLESS:
+            break
+        before, (are_alike, tilt) = hidden, DRAWS_OF_QUARTERS[number % len(DRAWS_OF_QUARTERS)]
+        rng = seeds.generator("values", task.timing.name, "showing", number)
+        inputs, _ = _draw(task, instance, "ordinary", 0, rng, severe=False, tilt=tilt)
+        for _ in range(
+            QUARTERS_OF_ROWS
+        ):  # one output may depend on a few rows of a quarter: they are moved to the next
+            drawn, shown = _showing(task, alike(inputs, instance.signature, rng) if are_alike else inputs, every, seeds)
+            if hidden & shown:
+                hidden -= shown
+                found.append(drawn)
+            if not hidden or not any(quarter.of == "rows" for _, quarter in shown):
+                break
+            inputs = rows_moved(inputs, instance.signature)
+        fruitless = fruitless + 1 if hidden == before else 0
+    return found
+
+
+def _showing(
+    task: Task, values: tuple[Array, ...], quarters: frozenset[parts.HeavyQuarter], seeds: Seeds
+) -> tuple[ValueSet, frozenset[parts.HeavyQuarter]]:
+    """Return the set of these values, and the quarters that show there."""
+    instance = task.instance(task.timing)
+    expected, shown = parts.seeing_quarters(instance, values, _expect(instance, "ordinary", values), quarters)
+    drawn = ValueSet(task.timing, "ordinary", 0, values, expected, key=seeds.variables(values))
+    return drawn, shown if _is_clear(drawn) else frozenset()
 
 
 def _share_of_rows(instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]) -> float:
@@ -225,7 +283,7 @@ def _share_of_rows(instance: Instance, values: tuple[Array, ...], expected: tupl
     for part, following in zip(pieces, [*pieces[1:], pieces[0]], strict=True):
         changed = values[position].copy()
         changed[part] = values[position][np.resize(following, part.size)]
-        seen += _is_wrong(evaluate(instance, (*values[:position], changed, *values[position + 1 :])), expected)
+        seen += any_wrong(evaluate(instance, (*values[:position], changed, *values[position + 1 :])), expected)
     return seen / PARTS
 
 
@@ -316,8 +374,9 @@ def _batch(task: Task, values: ValueSet) -> int:
 
 
 def _draw(
-    task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator, severe: bool
+    task: Task, instance: Instance, kind: Kind, rung: int, rng: np.random.Generator, severe: bool, tilt: int
 ) -> tuple[tuple[Array, ...], Rows | None]:
+    """Return values, with parameters of other magnitudes if `tilt` is not 0, and which rows are stressed."""
     rows: Rows | None = None
     if kind == "mixed":
         independent = independent_dimensions(task)
@@ -328,6 +387,9 @@ def _draw(
         values = parameters.centred(instance.signature, values)
     elif kind in TIMED and not parts.has_softmaxes(task):
         values = parameters.with_small_means(instance.signature, values)
+    values = with_fixed(instance, tilted(values, instance.signature, tilt) if tilt else values)
+    if kind in SETTLED and parameters.is_deep_and_normalised(instance.signature):
+        values = parameters.settled_statistics(instance, values, rows)
     return values, rows
 
 

@@ -69,6 +69,10 @@ INPUTS_PER_OUTPUT, HIGHEST = 64, 4096.0
 RARER, SMALLEST, SMALL = 16, -24.0, -14.0
 #: The first of the draws that have small weights and low biases.
 LOW = 8
+#: Relative differences between rows that are nearly the same, below the rounding error of half precision.
+ALIKE = 1e-4
+#: Least number of dimensions of an argument that has images, or volumes.
+IMAGES = 4
 #: Least distance of values at the timing sizes from the edges of the unit interval.
 EDGE = 2.0**-12
 #: Factor of a faint slice: its variance is about the epsilon of common norms.
@@ -235,6 +239,32 @@ def tilted(values: tuple[Array, ...], signature: Signature, again: int) -> tuple
         else array
         for array, spec in zip(values, signature.inputs, strict=True)
     )
+
+
+def alike(values: tuple[Array, ...], signature: Signature, rng: np.random.Generator) -> tuple[Array, ...]:
+    """Return values with nearly the same rows in the first argument, and nearly the same numbers all over its images.
+
+    Errors of a product do not cancel in a sum over these: half precision rounds all in the same way.
+    """
+    position = stressed_input(signature)
+    if position is None or values[position].ndim < 2:
+        return values
+    array = values[position]
+    images = tuple(range(2, array.ndim)) if array.ndim >= IMAGES else ()
+    first = np.take(array, [0], axis=0)
+    for dimension in images:
+        first = np.take(first, [0], axis=dimension)
+    changed = (first * (1 + ALIKE * rng.standard_normal(array.shape))).astype(array.dtype)
+    return (*values[:position], changed, *values[position + 1 :])
+
+
+def rows_moved(values: tuple[Array, ...], signature: Signature) -> tuple[Array, ...]:
+    """Return values with the rows of the first argument moved on by a quarter."""
+    position = stressed_input(signature)
+    if position is None or not values[position].ndim:
+        return values
+    moved = np.roll(values[position], -(-len(values[position]) // 4), axis=0)
+    return (*values[:position], moved, *values[position + 1 :])
 
 
 def stressed_input(signature: Signature) -> int | None:
