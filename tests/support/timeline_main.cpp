@@ -23,7 +23,7 @@ const std::map<std::string, Kind> KINDS = {
     {"launch_begin", Kind::LaunchBegin}, {"launch_end", Kind::LaunchEnd}, {"core_begin", Kind::CoreBegin},
     {"core_resume", Kind::CoreResume}, {"core_end", Kind::CoreEnd}, {"vector", Kind::Vector},
     {"copy_in", Kind::CopyIn}, {"copy_out", Kind::CopyOut}, {"plain_code", Kind::PlainCode},
-    {"scalar_local", Kind::ScalarLocal}, {"scalar_global", Kind::ScalarGlobal}, {"overhead", Kind::Overhead},
+    {"scalar_local", Kind::ScalarLocal}, {"scalar_global", Kind::ScalarGlobal}, {"cache_clean", Kind::CacheClean}, {"overhead", Kind::Overhead},
     {"signal", Kind::Signal}, {"wait", Kind::Wait}, {"barrier", Kind::Barrier}, {"sync_all", Kind::SyncAll},
     {"cube", Kind::Cube}, {"load", Kind::Load}, {"matmul", Kind::Matmul}};
 

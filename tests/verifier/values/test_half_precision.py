@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 import torch
 
+from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
-from kernel_gym.tasks.rounding import ProductInHalfPrecision, in_half_precision
+from kernel_gym.tasks.rounding import QUARTERS, ProductInHalfPrecision, in_half_precision
 from kernel_gym.verifier.expected import (
+    any_wrong,
     expected_from,
     kinds,
     wrong_elements,
 )
 from kernel_gym.verifier.half_precision import seeing
-from kernel_gym.verifier.parts import heavy_products
+from kernel_gym.verifier.parts import heavy_products, heavy_quarters, showing
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
-from kernel_gym.verifier.value_sets import make
+from kernel_gym.verifier.value_sets import References, make
+from kernel_gym.verifier.values import alike, draw, rows_moved
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 
@@ -171,3 +174,69 @@ def test_half_precision_is_seen_where_the_largest_sums_are_saturated(make_task, 
         seen |= bool(wrong_elements(shadow, expected).any())
         assert not wrong_elements(native, expected).any()
     assert seen
+
+
+@pytest.mark.parametrize("text", ["first", *(pytest.param(text, marks=pytest.mark.slow) for text in ("b", "c", "d"))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conv_transpose2d_multiply_global_avg_pool_global_avg_pool_mean",
+        "convtranspose2d_globalavgpool_biasadd_logsumexp_sum_multiply",
+        pytest.param("gemm_sigmoid_sum_log_sum_exp", marks=pytest.mark.slow),
+    ],
+)
+def test_every_quarter_of_a_product_shows_in_some_run(name, text):
+    """One result may depend on one row of many, or the errors of all may cancel in it."""
+    task, kernel, references = find_task(f"level2/{name}"), Kernel(text), References()
+    sets = [references.draw(task, task.timing, "mixed", "timed", kernel)]
+    if not rows_are_independent(task):
+        sets.append(references.draw(task, task.timing, "ordinary", "ordinary", kernel))
+    further = references.draw_showing(task, kernel, sets)
+    instance, hidden = task.instance(task.timing), heavy_quarters(task, task.timing)
+    assert len(hidden) == 8
+    for values in [*sets, *further]:
+        assert not any_wrong(evaluate(instance, values.values, widen=False), values.expected)
+        hidden -= showing(instance, values.values, values.expected, hidden)
+    assert not hidden
+
+
+def test_nothing_further_is_drawn_where_outputs_are_many():
+    task, kernel = find_task("level2/gemm_add_relu"), Kernel("text")
+    assert References().draw_showing(task, kernel, []) == []
+
+
+@pytest.mark.parametrize("quarter", QUARTERS)
+def test_a_quarter_of_a_product_is_rounded(make_task, quarter):
+    task = make_task("self.layer(x)", init="self.layer = nn.Linear(columns, 8, bias=False)")
+    instance = task.instance(task.public)
+    x, weight = values = make(task, task.public, "normal", SEEDS, "s").values
+    with ProductInHalfPrecision(0, quarter=quarter):
+        (result,) = evaluate(instance, values)
+    off = np.abs(result - x @ weight.T) > 1e-6
+    axis, height = (0, len(x)) if quarter.of == "rows" else (1, 8)
+    within = slice(height * quarter.number // 4, max(1, height * (quarter.number + 1) // 4))
+    inside = np.zeros_like(off)
+    inside[(within, slice(None)) if axis == 0 else (slice(None), within)] = True
+    assert off[inside].any()
+    assert not off[~inside].any()
+
+
+def test_alike_rows_differ_by_less_than_half_precision_rounds(make_task):
+    task = make_task("self.layer(x)", init="self.layer = nn.Linear(columns, 8)")
+    signature, rng = task.instance(task.public).signature, np.random.default_rng(0)
+    values = draw(signature, "normal", 0, rng)
+    changed = alike(values, signature, rng)
+    assert np.allclose(changed[0], values[0][:1], rtol=1e-3)
+    assert len(np.unique(changed[0], axis=0)) == len(values[0])
+    assert all(a is b for a, b in zip(changed[1:], values[1:], strict=True))
+
+
+def test_rows_are_moved_on_by_a_quarter(make_task):
+    task = make_task("self.layer(x)", init="self.layer = nn.Linear(columns, 8)")
+    signature = task.instance(task.public).signature
+    values = draw(signature, "normal", 0, np.random.default_rng(0))
+    moved = values
+    for _ in range(4):
+        moved = rows_moved(moved, signature)
+        assert sorted(map(tuple, moved[0])) == sorted(map(tuple, values[0]))
+    assert not np.array_equal(rows_moved(values, signature)[0], values[0])

@@ -358,6 +358,18 @@ def test_global_scalar_accesses_go_through_a_cache() -> None:
     assert ns(one(*[f"scalar_global gm={X + 64 * i}" for i in range(16)])) == 16 * 300
 
 
+def test_a_line_that_was_cleaned_is_read_again() -> None:
+    read, other, flag = f"scalar_global gm={X}", f"scalar_global gm={X + 64}", 3
+    assert ns(one(read, other, f"cache_clean gm={X + 4} op={flag}", read, other)) == 300 + 300 + 1 + 300 + 10
+    assert ns(one(read, other, f"cache_clean a=1 op={flag}", read, other)) == 4 * 300 + 1
+
+
+def test_a_global_write_waits_for_what_was_read() -> None:
+    profile = ROUND.changed(scalar__local=4, scalar__load_use=20)
+    assert ns(one("scalar_local", f"scalar_global gm={X} b=1"), profile) == 4 + 20 + 300
+    assert ns(one("scalar_local", f"scalar_global gm={X}"), profile) == 4 + 300
+
+
 def test_sync_all_waits_for_the_slowest() -> None:
     begin = ["launch_begin a=2 b=0", "core_begin core=0", f"{vector(RELU, 10)} core=0", "sync_all core=0"]
     other = [
@@ -413,6 +425,13 @@ def test_each_launch_pays_for_its_cores() -> None:
     paying = ROUND.changed(launch__base_us=0.5, launch__core_us=0.25)
     assert ns(launch([[vector(RELU, 10)]] * 4), paying) == 500 + 4 * 250 + 33
     assert ns(2 * launch([[vector(RELU, 10)]]), paying) == 2 * (750 + 33)
+
+
+def test_a_further_launch_costs_no_less_than_sync_all() -> None:
+    """All cores of the launch before have ended when it begins."""
+    paying = ROUND.changed(launch__base_us=0.5, launch__core_us=0.25, launch__sync_cycles=900)
+    assert ns(2 * launch([[vector(RELU, 10)]]), paying) == 750 + 33 + 900 + 33
+    assert ns(2 * launch([[vector(RELU, 10)]] * 2), paying) == 2 * (1000 + 33)
 
 
 def test_the_cube_counts_fractals() -> None:
