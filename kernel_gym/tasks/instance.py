@@ -117,7 +117,7 @@ class ModuleInstance:
         model, modes = self.model(), TrialModes(trial, usual)
         if trial.fewer_iterations and self.iterations() > 0:
             model = copy(model)  # other threads use the module itself
-            model.__dict__["iterations"] = self.iterations() - 1
+            model.__dict__["iterations"] = max(0, self.iterations() - trial.fewer_iterations)
         return self._evaluate(model, inputs, dtype, modes), modes.counts
 
     def _evaluate(

@@ -30,7 +30,7 @@ class Trial:
             each softmax in the order in which they are computed; None for all rows.
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
             operators are rounded to float32. Both are for runs in float64.
-        fewer_iterations: Whether the last of the module's iterations is left out.
+        fewer_iterations: How many of the module's last iterations are left out.
         exponentials: Whether sums of exponentials are looked at.
         shortcut: How these are computed without their maximum; None for as they are.
         shortened: Which of them, in the order in which they are computed; None for all.
@@ -42,7 +42,7 @@ class Trial:
     quarter: Quarter | None = None
     constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
     rounded: Literal["sums", "results"] | None = None
-    fewer_iterations: bool = False
+    fewer_iterations: int = 0
     exponentials: bool = False
     shortcut: Shortcut | None = None
     shortened: list[int] | None = None

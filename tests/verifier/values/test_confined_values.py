@@ -36,7 +36,7 @@ PARTS = {
     "an iteration": (
         "[y := self.layer(x), *(y := y * (1 + 2**-20) for _ in range(self.iterations))][-1]",
         f"{LAYER}; self.iterations = 6",
-        Trial(fewer_iterations=True),
+        Trial(fewer_iterations=1),
         1,
     ),
     "a branch": ("x[:, :16] + torch.relu(-1 - self.layer(x).square())", LAYER, Trial(half=0), 1),

@@ -629,6 +629,18 @@ def test_no_branch_and_no_iteration_may_be_left_out(name):
 
 
 @pytest.mark.parametrize(
+    ("step", "is_hidden"),
+    [("0.9 ** i", True), ("0.9 ** i * torch.cos(3.0 * i + x)", False), ("1e-9**i", True)],
+)
+def test_a_last_iteration_that_can_be_estimated_is_hidden(make_task, step, is_hidden):
+    """The last term of a geometric series follows from the two before it."""
+    expression = f"sum((x.sin() * {step} for i in range(self.iterations)), x * 0)"
+    task = make_task(expression, init="self.iterations = 9")
+    values = make(task, task.timing, "mixed", SEEDS, "timed")
+    assert bool(values.hidden) is is_hidden
+
+
+@pytest.mark.parametrize(
     ("code", "count"),
     [
         ("torch.relu(x - 9)", 1),
