@@ -1,8 +1,8 @@
 """The value sets that kernels are checked on: how they are drawn, and which of them are kept.
 
 A set is as severe as the reference's own precision can decide. Those of the timing sizes also have outputs that depend
-on the arguments (parameters.py), and tolerances in which neither the order of the reference's sums nor a part that is
-left out can hide (parts.py).
+on the arguments (sensitivity/parameters.py), and tolerances in which neither the order of the reference's sums nor a
+part that is left out can hide (sensitivity/parts.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.specs import Case
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.tasks.trials import Trial
-from kernel_gym.verifier import parameters, parts
 from kernel_gym.verifier.expected import (
     UNDEFINED,
     Expected,
@@ -33,8 +32,6 @@ from kernel_gym.verifier.expected import (
     telling_of_stress,
     with_noise_at_most,
 )
-from kernel_gym.verifier.half_precision import rounded, sharpened
-from kernel_gym.verifier.overflow import draw_overflowing, showing
 from kernel_gym.verifier.reference import (
     ValueSet,
     evaluate,
@@ -45,6 +42,9 @@ from kernel_gym.verifier.reference import (
     with_fixed,
 )
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.sensitivity import parameters, parts
+from kernel_gym.verifier.sensitivity.half_precision import rounded, sharpened
+from kernel_gym.verifier.sensitivity.overflow import draw_overflowing, showing
 from kernel_gym.verifier.values import (
     LOW,
     RUNGS,

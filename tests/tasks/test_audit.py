@@ -10,7 +10,7 @@ from kernel_gym.suites import SUITES, find_task, load_suite
 from kernel_gym.suites.definitions import CaseSizes, TaskDefinition
 from kernel_gym.tasks.task import Task
 from kernel_gym.verifier.audit import _ignored, audit
-from kernel_gym.verifier.parameters import arguments_fade
+from kernel_gym.verifier.sensitivity.parameters import arguments_fade
 
 SIZES = CaseSizes("rows columns", public=(8, 32), hidden=((3, 61), (1, 17)), timing=(64, 64))
 

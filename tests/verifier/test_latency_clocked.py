@@ -108,6 +108,9 @@ class StubReferences:
     def draw_overflowing(self, *_: object) -> ValueSet | None:
         return None
 
+    def draw_showing(self, *_: object) -> list[ValueSet]:
+        return []
+
 
 def stub_values() -> KernelValues:
     return KernelValues(cast(References, StubReferences()), TASK, BUILD.kernel)

@@ -10,9 +10,9 @@ from kernel_gym.confinement import python_process
 from kernel_gym.confinement.programs import programs
 from kernel_gym.kernel import Kernel
 from kernel_gym.tasks.trials import Trial
-from kernel_gym.verifier.parts import heavy_products, large_softmaxes
 from kernel_gym.verifier.reference import evaluate, tried
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.sensitivity.parts import heavy_products, large_softmaxes
 from kernel_gym.verifier.value_sets import References, make
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")

@@ -9,9 +9,9 @@ from kernel_gym.verifier.expected import (
     kinds,
     wrong_elements,
 )
-from kernel_gym.verifier.parts import large_softmaxes
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.sensitivity.parts import large_softmaxes
 from kernel_gym.verifier.value_sets import make
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")

@@ -15,10 +15,10 @@ from kernel_gym.verifier.expected import (
     kinds,
     wrong_elements,
 )
-from kernel_gym.verifier.half_precision import seeing
-from kernel_gym.verifier.parts import heavy_products, heavy_quarters, showing
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.sensitivity.half_precision import seeing
+from kernel_gym.verifier.sensitivity.parts import heavy_products, heavy_quarters, showing
 from kernel_gym.verifier.value_sets import References, make
 from kernel_gym.verifier.values import alike, draw, rows_moved
 

@@ -17,6 +17,7 @@ from kernel_gym.tasks.trials import Trial
 from kernel_gym.verifier.expected import LOOSE, UNDEFINED, Expected, any_wrong
 from kernel_gym.verifier.reference import NeedsMaximum, ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.sensitivity import parts
 from kernel_gym.verifier.values import RUNGS, Array, draw
 
 #: So many sums are tried one by one, more of them together.
@@ -28,6 +29,8 @@ def showing(task: Task, values: ValueSet) -> NeedsMaximum:
     instance, unbounded = task.instance(values.case), _unbounded(task)
     if not unbounded or not unbounded & _overflowing(instance, values.values):
         return frozenset()
+    if parts.has_no_products(task):  # spikes reach the exponentials as they are
+        return _with_every_shortcut(unbounded)
     each = [[position] for position in unbounded] if len(unbounded) <= FEW_SUMS else [sorted(unbounded)]
     found = set[tuple[int, Shortcut]]()
     for sums in each:
@@ -44,8 +47,7 @@ def draw_overflowing(task: Task, seeds: Seeds, others: list[ValueSet]) -> ValueS
 
     The spikes are as small as possible. None is returned if there is no such sum, or if none needs it on any values.
     """
-    every = frozenset((position, shortcut) for position in _unbounded(task) for shortcut in SHORTCUTS)
-    hidden = every.difference(*(values.maxima for values in others))
+    hidden = _with_every_shortcut(_unbounded(task)).difference(*(values.maxima for values in others))
     best: ValueSet | None = None
     instance = task.instance(task.timing)
     for rung in range(RUNGS["overflow"]) if hidden else ():
@@ -62,6 +64,10 @@ def draw_overflowing(task: Task, seeds: Seeds, others: list[ValueSet]) -> ValueS
         if drawn.maxima == hidden:
             break
     return best
+
+
+def _with_every_shortcut(sums: frozenset[int]) -> NeedsMaximum:
+    return frozenset((position, shortcut) for position in sums for shortcut in SHORTCUTS)
 
 
 def _overflowing(instance: Instance, values: tuple[Array, ...]) -> frozenset[int]:

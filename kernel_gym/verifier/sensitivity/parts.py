@@ -22,8 +22,8 @@ from kernel_gym.tasks.specs import Case, Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.tasks.trials import Counts, Trial
 from kernel_gym.verifier.expected import Expected, any_wrong, as_rows, kinds, wrong_elements
-from kernel_gym.verifier.half_precision import is_seen_without_stress_only, seeing, sharpened
 from kernel_gym.verifier.reference import independent_dimensions, tried, with_fixed
+from kernel_gym.verifier.sensitivity.half_precision import is_seen_without_stress_only, seeing, sharpened
 from kernel_gym.verifier.values import Array, Rows, stressed_input
 
 #: Precision may be lost without a trace where there are this many inputs for each output of a matrix product.
@@ -237,6 +237,11 @@ def _counts(task: Task, case: Case) -> Counts:
 
 def _returns_float32(instance: Instance) -> bool:
     return any(spec.dtype == "float32" for spec in instance.signature.outputs)
+
+
+def has_no_products(task: Task) -> bool:
+    """Return whether a task computes in float32 and multiplies no matrices."""
+    return _returns_float32(task.instance(task.timing)) and not _counts(task, task.timing).products
 
 
 def has_softmaxes(task: Task) -> bool:

@@ -13,8 +13,8 @@ import numpy as np
 from kernel_gym.tasks.specs import InputSpec, Signature
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verifier.expected import BASE
-from kernel_gym.verifier.half_precision import rounded
 from kernel_gym.verifier.reference import evaluate, to_torch, with_fixed
+from kernel_gym.verifier.sensitivity.half_precision import rounded
 from kernel_gym.verifier.values import Array, Rows, draw, stressed_input
 
 #: Least number of weights from which on arguments may fade, and number of draws with which it is tried.
