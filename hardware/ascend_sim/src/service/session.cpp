@@ -36,9 +36,9 @@ uint64_t cost_of(uint16_t op) {
     }
 }
 
-// Limit on processor seconds without a record or a counted block; the budget of blocks is spent in less. What one look
+// Limit on processor seconds without a record; the budget of blocks is spent in less, also on slow machines. What one look
 // at the clock may add to them: where a virtual machine stands still for seconds, the clock runs on.
-constexpr double kSilence = 2.0, kMostPerLook = 0.2;
+constexpr double kSilence = 8.0, kMostPerLook = 0.2;
 
 // Processor seconds between two deadlines above which a kernel counts as computing, not waiting.
 constexpr double kStirring = 0.01;
