@@ -9,12 +9,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_gym.tasks.constant_parts import MASKED
 
-#: What a kernel may do instead: limit the arguments, or begin the sum with a small number. Where both are wrong, so is
+#: What a kernel may do instead: clamp the arguments, or add an epsilon to the sum. Where both are wrong, so is
 #: a kernel that does neither, or that subtracts a constant.
-Shortcut: TypeAlias = Literal["limited", "begun"]
-SHORTCUTS: tuple[Shortcut, ...] = ("limited", "begun")
-#: The limit and the first term. exp is finite up to 88.
-LIMIT, BEGIN = 80.0, 1e-37
+Shortcut: TypeAlias = Literal["clamped", "epsilon"]
+SHORTCUTS: tuple[Shortcut, ...] = ("clamped", "epsilon")
+#: The limit and the epsilon. exp is finite up to 88.
+LIMIT, EPSILON = 80.0, 1e-37
 #: Arguments beyond this overflow, or vanish, whichever constant is subtracted from all.
 OVERFLOW = 176.0
 
@@ -61,10 +61,10 @@ class SumsOfExponentials(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return exponentials / self._sum(exponentials, dimension, True)
 
     def _exponentials(self, scores: torch.Tensor) -> torch.Tensor:
-        return torch.exp(scores.clamp(max=LIMIT) if self.shortcut == "limited" else scores)
+        return torch.exp(scores.clamp(max=LIMIT) if self.shortcut == "clamped" else scores)
 
     def _sum(self, exponentials: torch.Tensor, dimension: Any, kept: bool) -> torch.Tensor:
-        return exponentials.sum(dimension, keepdim=kept) + (BEGIN if self.shortcut == "begun" else 0.0)
+        return exponentials.sum(dimension, keepdim=kept) + (EPSILON if self.shortcut == "epsilon" else 0.0)
 
 
 def _scores(

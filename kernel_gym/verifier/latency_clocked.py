@@ -56,7 +56,7 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, sets: Ke
     if kind == "ordinary":
         drawn.append(sets.references.draw(task, task.timing, kind, "ordinary", build.kernel))
     own, overflowing = drawn[-1], sets.references.draw_overflowing(task, build.kernel, drawn)
-    showing = sets.references.draw_showing(task, build.kernel, drawn)
+    showing = sets.references.draw_for_quarters(task, build.kernel, drawn)
     for values in [*drawn[:-1], *([overflowing] if overflowing else []), *showing]:
         compared = check_one(device, build, task, values)
         if isinstance(compared, Incorrect):

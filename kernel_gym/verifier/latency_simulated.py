@@ -110,7 +110,7 @@ class _Measurement:
         overflowing = references.draw_overflowing(self.task, kernel, sets)
         if overflowing is not None:
             yield overflowing
-        yield from references.draw_showing(self.task, kernel, sets)
+        yield from references.draw_for_quarters(self.task, kernel, sets)
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.

@@ -44,7 +44,7 @@ from kernel_gym.verifier.reference import (
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parameters, parts
 from kernel_gym.verifier.sensitivity.half_precision import rounded, sharpened
-from kernel_gym.verifier.sensitivity.overflow import draw_overflowing, showing
+from kernel_gym.verifier.sensitivity.overflow import draw_overflowing, needing_maximum
 from kernel_gym.verifier.values import (
     LOW,
     RUNGS,
@@ -71,7 +71,8 @@ SETTLED: tuple[Kind, ...] = (*TIMED, "normal", "quiet", "structured")
 #: not show.
 SHOWING_DRAWS = 6
 #: How values are drawn where quarters of products do not show, in turn: whether rows are alike, and how parameters are
-#: tilted. It is given up after `FRUITLESS` draws one after another with which no further one does.
+#: tilted. It is given up after `FRUITLESS` draws one after another with which no further one does. The rows of a draw
+#: are moved on so that each lies in each quarter once.
 DRAWS_OF_QUARTERS, FRUITLESS = ((True, 0), (False, LOW - 1), (True, LOW), (False, LOW - 3)), 8
 QUARTERS_OF_ROWS = 4
 #: Called with the inputs of a value set.
@@ -112,7 +113,7 @@ class References:
         seeds = self.seeds(kernel, task)
         drawn = make(task, case, kind, seeds, slot, meanwhile)
         if case == task.timing:
-            drawn = replace(drawn, maxima=showing(task, drawn))
+            drawn = replace(drawn, maxima=needing_maximum(task, drawn))
         return replace(drawn, key=seeds.variables(drawn.values))
 
     def draw_overflowing(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> ValueSet | None:
@@ -123,9 +124,9 @@ class References:
         """
         return draw_overflowing(task, self.seeds(kernel, task), others)
 
-    def draw_showing(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> list[ValueSet]:
+    def draw_for_quarters(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> list[ValueSet]:
         """Return the kernel's own values of the timing sizes on which products show that do not on the others."""
-        return draw_showing(task, self.seeds(kernel, task), others)
+        return draw_for_quarters(task, self.seeds(kernel, task), others)
 
     def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""
@@ -230,7 +231,7 @@ def _expect(
     return expected
 
 
-def draw_showing(task: Task, seeds: Seeds, others: list[ValueSet]) -> list[ValueSet]:
+def draw_for_quarters(task: Task, seeds: Seeds, others: list[ValueSet]) -> list[ValueSet]:
     """Return sets of the timing sizes in which quarters of heavy products show that do so in none of the others.
 
     Where outputs are few, one of them may depend on few rows, or the errors of many rows may cancel. Then precision
@@ -238,18 +239,18 @@ def draw_showing(task: Task, seeds: Seeds, others: list[ValueSet]) -> list[Value
     """
     instance, every = task.instance(task.timing), parts.heavy_quarters(task, task.timing)
     hidden, found, fruitless = every, list[ValueSet](), 0
-    for values in others:
-        hidden -= parts.showing(instance, values.values, values.expected, hidden)
+    for other in others:
+        hidden -= parts.quarters_seen(instance, other.values, other.expected, hidden)
     for number in range(MORE_TRIES):
         if not hidden or fruitless == FRUITLESS:
             break
         before, (are_alike, tilt) = hidden, DRAWS_OF_QUARTERS[number % len(DRAWS_OF_QUARTERS)]
         rng = seeds.generator("values", task.timing.name, "showing", number)
         inputs, _ = _draw(task, instance, "ordinary", 0, rng, severe=False, tilt=tilt)
-        for _ in range(
-            QUARTERS_OF_ROWS
-        ):  # one output may depend on a few rows of a quarter: they are moved to the next
-            drawn, shown = _showing(task, alike(inputs, instance.signature, rng) if are_alike else inputs, every, seeds)
+        # One output may depend on few rows of a quarter: these are moved on to the next one.
+        for _ in range(QUARTERS_OF_ROWS):
+            values = alike(inputs, instance.signature, rng) if are_alike else inputs
+            drawn, shown = _set_with_quarters(task, values, every, seeds)
             if hidden & shown:
                 hidden -= shown
                 found.append(drawn)
@@ -260,7 +261,7 @@ def draw_showing(task: Task, seeds: Seeds, others: list[ValueSet]) -> list[Value
     return found
 
 
-def _showing(
+def _set_with_quarters(
     task: Task, values: tuple[Array, ...], quarters: frozenset[parts.HeavyQuarter], seeds: Seeds
 ) -> tuple[ValueSet, frozenset[parts.HeavyQuarter]]:
     """Return the set of these values, and the quarters that show there."""

@@ -108,7 +108,7 @@ class StubReferences:
     def draw_overflowing(self, *_: object) -> ValueSet | None:
         return None
 
-    def draw_showing(self, *_: object) -> list[ValueSet]:
+    def draw_for_quarters(self, *_: object) -> list[ValueSet]:
         return []
 
 

@@ -24,7 +24,7 @@ from kernel_gym.verifier.values import RUNGS, Array, draw
 FEW_SUMS = 4
 
 
-def showing(task: Task, values: ValueSet) -> NeedsMaximum:
+def needing_maximum(task: Task, values: ValueSet) -> NeedsMaximum:
     """Return which sums of exponentials are wrong on these values if they are computed by which shortcut."""
     instance, unbounded = task.instance(values.case), _unbounded(task)
     if not unbounded or not unbounded & _overflowing(instance, values.values):
@@ -58,7 +58,7 @@ def draw_overflowing(task: Task, seeds: Seeds, others: list[ValueSet]) -> ValueS
         if not all(output.undefined <= UNDEFINED for output in expected):
             continue
         drawn = ValueSet(task.timing, "overflow", rung, values, expected, key=seeds.variables(values))
-        drawn = replace(drawn, maxima=hidden & showing(task, drawn))
+        drawn = replace(drawn, maxima=hidden & needing_maximum(task, drawn))
         if len(drawn.maxima) > (len(best.maxima) if best else 0):
             best = drawn
         if drawn.maxima == hidden:

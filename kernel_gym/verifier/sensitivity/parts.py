@@ -87,7 +87,7 @@ def seeing_quarters(
     return expected, _wrong_each_time(shadows, expected)
 
 
-def showing(
+def quarters_seen(
     instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...], quarters: Iterable[HeavyQuarter]
 ) -> frozenset[HeavyQuarter]:
     """Return the quarters that show: outputs are wrong for every rounding that is tried."""
@@ -151,11 +151,11 @@ def hides_an_iteration(instance: Instance, values: tuple[Array, ...], expected: 
     runs = [tried(instance, values, Trial(fewer_iterations=fewer))[0] for fewer in range(1, min(4, count))]
     if not any(map(_is_wrong_without_stress, runs[0], expected)):
         return True
-    estimates = [_next(*outputs) for outputs in zip(*runs, strict=True)] if len(runs) == 3 else runs[0]
+    estimates = [_extrapolated(*outputs) for outputs in zip(*runs, strict=True)] if len(runs) == 3 else runs[0]
     return max(map(_wrong_share_without_stress, estimates, expected)) < CLEAR_SHARE
 
 
-def _next(last: Array, second: Array, third: Array) -> Array:
+def _extrapolated(last: Array, second: Array, third: Array) -> Array:
     """Return what follows three terms of a series whose steps shrink by the same ratio."""
     step, before = last - second, second - third
     with np.errstate(divide="ignore", invalid="ignore"):
