@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 _TOKEN = re.compile(
@@ -39,13 +40,14 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-def tokens(source: str) -> list[Token]:
-    """Return the tokens of C++ source, without blanks and comments."""
-    return [
+@lru_cache(maxsize=8)
+def tokens(source: str) -> tuple[Token, ...]:
+    """Return the tokens of C++ source, without blanks and comments. Each step of a compilation asks for them."""
+    return tuple(
         Token(kind, match.group(), match.start())
         for match in _TOKEN.finditer(source)
         if (kind := match.lastgroup) and kind != "blank"
-    ]
+    )
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,13 @@ def run(main: Callable[[], int], prog: str | None = None) -> NoReturn:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C: `timeout`, batch systems and containers send it."""
+    """Treat SIGTERM like Ctrl-C: `timeout`, batch systems and containers send it.
+
+    Only the first one counts: `timeout` sends two, one to the process and one to its group.
+    """
 
     def interrupt(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)

@@ -36,6 +36,7 @@ def acts_the_same_after_loading(agent: Agent, other: Agent, folder: Path) -> boo
 
 
 @pytest.mark.usefixtures("shared_ray")
+@pytest.mark.slow
 def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> None:
     agent = DQNAgent(seed=3)
     envs, log = trained(agent, 500)

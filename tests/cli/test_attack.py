@@ -111,6 +111,7 @@ def test_an_interrupted_run_goes_on_and_tells_of_all(attack, folder, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_a_result_for_another_text_of_the_same_name_does_not_count(attack, folder, tmp_path):
     out = tmp_path / "results"
     words = ("--unsafe", "--out", str(out), "--only", "relu", "--json")

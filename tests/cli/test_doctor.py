@@ -23,6 +23,7 @@ def report() -> dict[str, Any]:
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
+@pytest.mark.slow
 def test_a_healthy_machine_passes_every_check(report: dict[str, Any]) -> None:
     assert report["healthy"]
     assert report["sandbox_tier"] in "ABCD"
@@ -38,6 +39,7 @@ def test_a_healthy_machine_passes_every_check(report: dict[str, Any]) -> None:
     }
 
 
+@pytest.mark.slow
 def test_devices_that_were_never_run_on_hardware_have_a_note(
     report: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,27 @@ def test_a_command_that_cannot_resume_does_not_offer_to(
     assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
+def test_a_second_sigterm_does_not_interrupt_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`timeout` sends one to the process and one to its group."""
+    ended = []
+
+    def work(arguments: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            ended.append("orderly")
+
+    module = main.load("validate")
+    monkeypatch.setattr(module, "run", work)
+    with pytest.raises(SystemExit):
+        command_line.execute(module, ["run"])
+    assert (ended, capsys.readouterr().err) == (["orderly"], "interrupted\n")
+
+
 def execute(*words: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main.main(words)

@@ -33,8 +33,11 @@ RUN = [
 ]
 ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 #: Pages whose blocks `make test-slow` runs: that of RLlib starts Ray four times, that on authors lowers every task,
-#: that on agents repeats an example and the tests of agents.
-SLOW = ("guides/agent", "guides/dataset", "quickstart/rllib", "guides/train-models", "concepts/author")
+#: that on agents repeats an example and the tests of agents, the others judge several kernels.
+SLOW = (
+    *("guides/agent", "guides/dataset", "guides/task", "guides/train-models", "concepts/author"),
+    *("quickstart/kernels", "quickstart/language-models", "quickstart/rllib"),
+)
 NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
 #: The most that a test spends where a page has a larger number.
 SMALL = {"--budget": 2, "--seeds": 1, "--rounds": 2}

@@ -36,6 +36,7 @@ def test_a_gymnasium_loop_plays_an_episode(tmp_path: Path) -> None:
     assert all(re.fullmatch(r"basics/vector_add: \w+, reward [+-]\d\.\d\d", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_a_kernel_is_verified_from_python(tmp_path: Path) -> None:
     feasible, limit, wrong = run("verify_kernel.py", tmp_path).splitlines()
     latency, times, floor = map(float, re.findall(r"[\d.]+", feasible)[:3])
@@ -46,6 +47,7 @@ def test_a_kernel_is_verified_from_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.slow
 def test_a_user_agent_is_compared(tmp_path: Path) -> None:
     printed = run("own_agent.py", tmp_path)
     assert "own_agent:Newest" in printed

@@ -88,6 +88,7 @@ anything = st.recursive(
 
 @settings(max_examples=400)
 @given(st.sampled_from(sorted(_PLACES)).flatmap(lambda name: st.sampled_from(_PLACES[name])), anything)
+@pytest.mark.slow
 def test_a_file_with_one_wrong_value_is_refused_or_harmless(place, value):
     changed = _replaced(_exported(), place, value)
     with TemporaryDirectory() as folder, MemoryBank(None, EMBEDDER) as bank:

@@ -62,6 +62,7 @@ def test_an_author_of_the_former_group_is_used_by_name(site: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_its_own_tests_inherit_the_contracts(site: Path) -> None:
     tests = site.parent / "source" / "tests"
     done = run(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tests), str(tests))

@@ -40,6 +40,7 @@ def served(words: list[str], port: int) -> Iterator[PythonProcess]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

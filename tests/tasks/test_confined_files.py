@@ -429,6 +429,7 @@ def test_a_file_has_a_folder_and_threads_of_its_own(tmp_path, monkeypatch):
 
 
 @forked
+@pytest.mark.slow
 def test_a_server_that_dies_is_started_again(tmp_path):
     task = load(tmp_path, GOOD)
     instance = task.instance(task.public)
@@ -457,6 +458,7 @@ def test_a_module_that_cannot_be_imported_is_named():
         python_process.PythonProcess("no_module", "problem file", 1)
 
 
+@pytest.mark.slow
 def test_packages_that_are_links_are_readable(tmp_path, monkeypatch):
     """As in a virtual environment that shares the packages of another one."""
     packages, elsewhere = tmp_path / "site-packages", tmp_path / "elsewhere"

@@ -7,7 +7,7 @@ from kernel_gym.authors.apprentice import lower
 from kernel_gym.suites import find_task, load_suite
 
 #: Small ones, of different kinds.
-QUICK = ("mlp", "googlenet_inception_module", "net_vlad_no_ghost_clusters")
+QUICK = ("mlp", "net_vlad_no_ghost_clusters")
 NAMES = [task.name for task in load_suite("level3")]
 
 

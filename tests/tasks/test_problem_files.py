@@ -295,6 +295,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.slow
 def test_a_long_constructor_runs_with_values(monkeypatch):
     """On fake tensors each of its steps takes milliseconds, at each of dozens of sizes."""
     made = []

@@ -101,6 +101,7 @@ def test_the_second_opinion_finds_what_is_wrong_at_large_sizes_alone():
         assert not is_right(device, Kernel(text), task, 1)
 
 
+@pytest.mark.slow
 def test_the_second_opinion_reads_types_that_numpy_lacks():
     task = suites.find_task("attention/rms_norm")
     with AscendSim() as device:

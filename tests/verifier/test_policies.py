@@ -160,6 +160,7 @@ def file_task(folder, text=FILE) -> Task:
 LARGE = FILE.replace("torch.rand(64, 512)", "torch.rand(*(int(s) for s in '4096x4096'.split('x')))")
 
 
+@pytest.mark.slow
 def test_a_task_that_cannot_be_made_small_is_judged_by_reference_alone(device, tmp_path, monkeypatch, python_kernel):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     task = file_task(tmp_path, LARGE)

@@ -230,6 +230,7 @@ def test_an_axis_of_one_is_no_reduction(device: CudaOnCpu) -> None:
     computes(device, oracle(task, "cuda"), task)
 
 
+@pytest.mark.slow
 def test_a_row_that_does_not_fit_shared_memory_is_read_again(device: CudaOnCpu) -> None:
     """A row of products has more than 48 KB where no dimension of an input is long."""
     task = make_task(
@@ -241,6 +242,7 @@ def test_a_row_that_does_not_fit_shared_memory_is_read_again(device: CudaOnCpu) 
     computes(device, kernel, replace(task, cases=(task.public, replace(long, role="hidden"), timing)))
 
 
+@pytest.mark.slow
 def test_one_pass_finds_the_maximum_and_the_sum(device: CudaOnCpu) -> None:
     task = make_task("softmax", "torch.softmax(x, dim=1)")
     source = write_kernel(lower(task), replace(BEST, online=True), always_right(idioms("cuda")))

@@ -284,6 +284,7 @@ def test_dimensions_of_one_need_no_copies() -> None:
     assert len(lower(suites.find_task(name)).stages) == 4  # the apprentice copies
 
 
+@pytest.mark.slow
 def test_an_expert_computes_mish_without_logarithm_and_passes_what_is_not_a_number_on() -> None:
     mish, divergence = (suites.find_task(name) for name in ("level2/matmul_mish_mish", "level1/kl_div_loss"))
     assert "AscendC::Tanh" in fluent(mish).source
@@ -361,6 +362,7 @@ def test_an_instance_norm_is_one_stage_with_what_comes_before_and_after() -> Non
     assert kinds_of_stages("level2/conv2d_instance_norm_divide") == [Filters, Convolution, Nest]
 
 
+@pytest.mark.slow
 def test_a_few_functions_are_computed_on_windows_that_do_not_overlap() -> None:
     assert kinds_of_stages("level2/conv2d_avg_pool_sigmoid_sum") == [Filters, Convolution, Nest, Nest]
     assert len(kinds_of_stages("level2/conv2d_tanh_scaling_bias_add_max")) == 4  # the hyperbolic tangent comes first
@@ -439,6 +441,7 @@ def test_lines_of_windows_are_loaded_once(name: str, suited: bool) -> None:
         "conv_depthwise_2d_asymmetric_input_square_kernel",  # with weights
     ],
 )
+@pytest.mark.slow
 def test_padded_windows_are_one_stage_and_pass_every_gate(name: str, verifier: Verifier) -> None:
     """What is beside an image is not written to memory before."""
     assert kinds_of_stages(f"level1/{name}") == [Pooling]
@@ -468,6 +471,7 @@ def test_windows_that_overlap_are_not_columns_to_reduce_together() -> None:
         ("level1/average_pooling_2d", "* 5 + t.axis1)"),
     ],
 )
+@pytest.mark.slow
 def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_them(
     name: str, instruction: str, verifier: Verifier
 ) -> None:
@@ -545,6 +549,7 @@ def test_an_expert_s_kernel_passes_every_gate(verifier: Verifier) -> None:
     assert verdict.feasible, verdict.feedback
 
 
+@pytest.mark.slow
 def test_a_convolution_by_lines_passes_every_gate(verifier: Verifier) -> None:
     task = small(suites.find_task("level1/conv_standard_3d_asymmetric_input_asymmetric_kernel"))
     verdict = verifier.verify(oracle(task), task)
@@ -582,6 +587,7 @@ def test_an_expert_is_faster_than_the_apprentice(name: str, verifier: Verifier) 
     assert expert < 0.9 * own
 
 
+@pytest.mark.slow
 def test_windows_of_long_rows_fit_on_chip(verifier: Verifier) -> None:
     """Rows are loaded with the elements between the places of a window."""
     task = suites.find_task("level2/matmul_avg_pool_gelu_scale_max")

@@ -15,10 +15,13 @@ from kernel_gym.memory.seed import seed_items
 from kernel_gym.verdict import Incorrect, Verdict
 from kernel_gym.verifier import Verifier
 
+#: Mistakes whose kernels take seconds.
+LONG = ("matmul.include:short-name", "matmul.core-type:mixed")
 MISTAKES = [
-    pytest.param(idiom, spelling, id=f"{idiom.id}:{spelling.name}")
+    pytest.param(idiom, spelling, id=name, marks=[pytest.mark.slow] if name in LONG else [])
     for idiom in idioms().values()
     for spelling in idiom.wrong
+    for name in [f"{idiom.id}:{spelling.name}"]
 ]
 ALL = [pytest.param(idiom, id=idiom.id) for idiom in idioms().values()]
 

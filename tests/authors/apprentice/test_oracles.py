@@ -33,19 +33,19 @@ FOUNDATION = (
     "level1/sum_reduction_over_a_dimension",
     "level1/max_reduction_over_a_dimension",
 )
-#: Those that `make test` compares with the naive schedule: a map, rows in one pass, rows in several.
-COMPARED = ("level1/relu", "level1/softmax", "level1/layer_norm")
+#: Those that `make test` compares with the naive schedule: a map and rows.
+COMPARED = ("level1/relu", "level1/layer_norm")
 #: One task of each remaining family.
 SAMPLE = (
     "level1/standard_matrix_multiplication",
     "level1/conv_standard_1d",
-    "level1/average_pooling_1d",
     "level1/cumsum",
-    "level1/cross_entropy_loss",
     "level1/instance_norm",
     "level1/argmax_over_a_dimension",
     "level2/gemm_bias_add_hardtanh_mish_group_norm",
 )
+#: Two more, which take ten seconds.
+LONG = ("level1/average_pooling_1d", "level1/cross_entropy_loss")
 
 
 def slow(value: object) -> Any:
@@ -59,7 +59,7 @@ def verifier() -> Iterator[Verifier]:
         yield verifier
 
 
-@pytest.mark.parametrize("name", [*FOUNDATION, *SAMPLE])
+@pytest.mark.parametrize("name", [*FOUNDATION, *SAMPLE, *map(slow, LONG)])
 def test_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
     verdict = verifier.verify(oracle(task), task)
@@ -109,7 +109,8 @@ def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifie
     assert verdict.feasible, verdict.feedback
 
 
-@pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", slow("level2/gemm_bias_add_hardtanh_mish_group_norm")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["level1/min_gpt_new_gelu", "level2/gemm_bias_add_hardtanh_mish_group_norm"])
 def test_fused_kernels_are_faster(name: str, verifier: Verifier) -> None:
     task = suites.find_task(name)
     unfused = Kernel(write_kernel(lower(task), replace(BEST, fused=False), always_right(idioms())), trusted=True)

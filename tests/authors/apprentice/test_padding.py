@@ -47,6 +47,7 @@ def test_a_transposed_convolution_has_a_copy_of_the_image_for_each_shift() -> No
         "level1/conv_standard_2d_square_input_asymmetric_kernel_dilated_padded",
     ],
 )
+@pytest.mark.slow
 def test_padded_images_pass_every_gate(name: str, verifier: Verifier) -> None:
     """In two and in three directions, with and without copies, with zeros beyond a copy's own."""
     task = small(suites.find_task(name))

@@ -355,6 +355,7 @@ def test_a_launch_without_work_is_left_out() -> None:
     assert verdict.feasible, verdict.feedback
 
 
+@pytest.mark.slow
 def test_launches_of_the_same_code_share_a_class_and_a_host_function() -> None:
     layers = """
 for _ in range(21):

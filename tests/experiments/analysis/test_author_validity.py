@@ -86,6 +86,7 @@ def test_a_score_is_the_mean_credit(cases: list[Case]) -> None:
             scores(DESIGN, cases[:1], author, lambda pairs: [Unjudged("a worker died")] * 3)
 
 
+@pytest.mark.slow
 def test_agreement_is_one_for_equal_and_minus_one_for_opposite_rankings() -> None:
     some, rising = some_cases(6, 6), np.tile(np.linspace(0, 1, 6), 2)
     same = agreement(some, rising, rising**2)

@@ -172,6 +172,7 @@ def forecast_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_run_on_forecasts_is_examined_in_the_states_that_are_given(forecast_run: Path) -> None:
     journal = Journal.read(forecast_run / "results.jsonl")
     report = examine(forecast_run, CreditSettings(states=None, stage="", tasks=("softmax",), attempts=(0, 3)))

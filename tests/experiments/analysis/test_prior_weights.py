@@ -49,6 +49,7 @@ def test_the_command_fits_weights_to_a_run(run: Path) -> None:
     assert data["explained"] <= 1
 
 
+@pytest.mark.slow
 def test_one_task_is_not_enough(run: Path) -> None:
     with pytest.raises(KernelGymError, match="two tasks"):
         fit([run], CreditSettings(states=1))

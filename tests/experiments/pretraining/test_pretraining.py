@@ -113,6 +113,7 @@ def test_the_network_is_asked_only_where_there_is_a_choice(monkeypatch: pytest.M
     assert mask[np.arange(3), actions].all()
 
 
+@pytest.mark.slow
 def test_batches_are_made_longest_first_and_returned_in_order(tmp_path: Path) -> None:
     class Recorder(ThreadPoolExecutor):
         asked: list[int]
@@ -234,6 +235,7 @@ def test_authors_of_a_profile_can_be_tested() -> None:
     assert [batch.tasks for batch in batches] == [batch.tasks for batch in fixed_batches(2)]
 
 
+@pytest.mark.slow
 def test_dqn_passes_values_on_within_an_attempt_only() -> None:
     torch.manual_seed(0)
     learner = DQNLearner(CandidateScorer(ScorerSizes.of(Layout(2), 16, 1)), 3e-3, renewal=5, intensity=20)

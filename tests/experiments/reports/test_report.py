@@ -255,6 +255,7 @@ def test_every_contender_of_a_picture_has_its_own_line_style() -> None:
     assert drawn.count("<rect") == 3 * len(drawing.COLOURS)  # a dashed one is in two pieces
 
 
+@pytest.mark.slow
 def test_the_pictures_stand_alone(runs: Path, tmp_path: Path) -> None:
     written = {file.stem: ElementTree.parse(file).getroot() for file in write_pictures(runs, tmp_path / "pictures")}
     assert {"curves", "timeline"} <= set(written) <= {"curves", "timeline", "transfer", "pipes"}
@@ -307,6 +308,7 @@ def test_an_empty_and_a_broken_folder_are_one_line_errors(runs: Path, tmp_path: 
     assert "is not a journal" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_trained_agent_is_evaluated_frozen_on_what_it_has_not_seen(runs: Path, tmp_path: Path) -> None:
     complete = evaluation.complete_runs([runs / "value"])
     study = evaluation.evaluation_study(complete, ["level1/sigmoid"], 2, tmp_path)

@@ -109,6 +109,7 @@ def test_the_main_charts_are_laid_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tasks", [1, 40])
+@pytest.mark.slow
 def test_images_are_readable_where_tensorboard_shrinks_them(tasks: int) -> None:
     verdicts = [(False, None), (True, None), (True, 4.0), (True, 2.0)]
     records = [

@@ -120,6 +120,7 @@ def test_an_agent_that_depends_on_the_budget_cannot_be_extended_and_its_run_is_u
     assert RunFolder(tmp_path).finished(config(2, agent))
 
 
+@pytest.mark.slow
 def test_a_comparison_is_extended_run_by_run(tmp_path: Path) -> None:
     def compare(budget: int, out: Path) -> dict[str, Any]:
         study = agent_comparison.agent_comparison(config(budget), ["random", "value"], 2, out)

@@ -56,6 +56,7 @@ def test_a_full_disk_ends_with_one_line_and_keeps_what_was_written(tmp_path: Pat
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = ("--forecast", "--tasks", ",".join(FIVE), "--agent", "random", "--budget", 40, "--out", run)
@@ -73,6 +74,7 @@ def test_a_run_on_a_full_disk_ends_with_one_line_and_goes_on_when_there_is_room(
 
 
 @pytest.mark.parametrize("agent", ["ppo", "maskable-ppo"])
+@pytest.mark.slow
 def test_a_failure_keeps_its_reason_when_a_library_owns_the_loop(
     agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,6 +169,7 @@ def test_rounds_are_worked_on_one_after_another_and_the_last_counts(tmp_path: Pa
     assert run(tmp_path / "run", settings) == outcome
 
 
+@pytest.mark.slow
 def test_a_learner_of_rllib_runs_on_forecasts(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs RLlib: pip install 'kernel_gym[rllib]'")
     run(tmp_path / "run", config("ppo", rounds=2, budget=5, checkpoints=2, env={"memory": "fresh"}))

@@ -45,6 +45,7 @@ class Fragile(RandomAgent):
             return
 
 
+@pytest.mark.slow
 def test_a_lost_process_is_a_one_line_error_and_the_same_command_resumes(tmp_path: Path) -> None:
     agent = {"agent": f"{__name__}:Fragile", "agent_options": {"mark": str(tmp_path / "mark")}}
     settings = resolve(overrides=agent | {"tasks": list(FIVE), "budget": 4, "env": {"forecast": True}})

@@ -139,6 +139,7 @@ def test_replay_gives_the_same_journal_without_server_or_key(
     assert replayed(tmp_path / "again", tmp_path / "once-more") == records(recorded)
 
 
+@pytest.mark.slow
 def test_a_replay_says_that_it_was_not_paid_for(recorded: Path, tmp_path: Path) -> None:
     words = ("--replay", str(recorded), "--out", str(tmp_path / "again"))
     output, errors = command(*words).communicate()
@@ -162,6 +163,7 @@ def test_a_wrong_model_name_is_found_before_anything_is_prepared(part: str, tmp_
     assert not folder.begun
 
 
+@pytest.mark.slow
 def test_inspections_and_embeddings_by_endpoint_are_replayed_too(tmp_path: Path) -> None:
     answers, opinion = model(), '{"opinion": "unsure", "reasons": "It is long."}'
 

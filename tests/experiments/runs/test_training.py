@@ -132,6 +132,7 @@ def command(agent: str, budget: int, out: Path) -> PythonProcess:
     return PythonProcess(ROOT / "scripts" / "train.py", *words)
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_moment_resumes_to_the_same_journal(tmp_path: Path) -> None:
     settings = config(budget=4)
     run(tmp_path / "whole", settings)
@@ -290,6 +291,7 @@ def drafts(folder: Path) -> list[tuple[str, str]]:
     return [(row["task"], row["kernel"]) for row in journal(folder) if row["stage"] == "draft"]
 
 
+@pytest.mark.slow
 def test_agents_differ_by_what_they_show_and_by_nothing_else(tmp_path: Path) -> None:
     """With the placebo, which ignores its context, all agents draft the same kernels; with a reader they don't."""
     seen = {}

@@ -60,6 +60,7 @@ def content(study: Study) -> list[tuple[bytes, list[str], dict[str, Any]]]:
     ]
 
 
+@pytest.mark.slow
 def test_runs_in_this_process_and_in_processes_of_their_own_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +88,7 @@ def located(tmp_path: Path, **options: Any) -> tuple[Study, Path]:
     return agent_comparison(base, [f"{__name__}:Located"], 3, tmp_path / "study"), out
 
 
+@pytest.mark.slow
 def test_runs_on_forecasts_follow_one_another_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies, "SHORT_RUN", 0)
     study, out = located(tmp_path)

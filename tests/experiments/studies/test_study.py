@@ -175,6 +175,7 @@ def test_an_invalid_study_is_a_one_line_error() -> None:
         study_definition.shards(uneven, "quick")
 
 
+@pytest.mark.slow
 def test_a_memory_is_made_passed_on_and_the_folder_can_be_moved(tmp_path: Path) -> None:
     shards = tuple(study_definition.shards(study_definition.parse("mine", PASSED_ON), "quick"))
     study = Study(shards, tmp_path / "here", "use/value")
@@ -314,6 +315,7 @@ def test_runs_that_fail_or_are_killed_say_so_and_leave_the_others_alone(tmp_path
     assert study.complete() == []
 
 
+@pytest.mark.slow
 def test_a_memory_that_cannot_be_copied_fails_its_shard_alone(tmp_path: Path) -> None:
     base = resolve(overrides={"agent": "random", "tasks": ["relu"], "budget": 1, "workers": 1})
     config = base.model_copy(update={"initial_memory": MEMORY_FILE, "initial_agent": AGENT_FOLDER, "learning": False})

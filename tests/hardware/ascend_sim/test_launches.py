@@ -148,12 +148,14 @@ def test_any_text_is_read_to_its_end(source: str) -> None:
         "Mmad (){{",
     ],
 )
+@pytest.mark.slow
 def test_every_token_is_read_a_few_times(unit: str) -> None:
     """A search for each launch, each definition or each bracket needs minutes for this text."""
     result = rewrite(unit * 40_000)
     assert result.count("::asc::launcher") == (40_000 if unit == "k<<<1>>>(); " else 0)
 
 
+@pytest.mark.slow
 def test_what_a_kernel_reaches_is_found_once() -> None:
     """A walk over all words for each launch needs minutes for this text."""
     body = "".join(f"int a{i};" for i in range(30_000))

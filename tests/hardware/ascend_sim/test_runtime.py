@@ -24,6 +24,7 @@ def start(cache: Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_three_processes_share_one_build(tmp_path: Path) -> None:
     runtimes.runtime()
     ours = tmp_path / "kernel_gym"

@@ -169,6 +169,7 @@ def test_members_of_unions_are_the_words_in_their_braces(text: str, members: str
         "unions",
     ],
 )
+@pytest.mark.slow
 def test_names_of_types_are_read_once(text: str) -> None:
     """None of these ends in an hour if every word is read anew for every other."""
     assert Names.of(text) is not None

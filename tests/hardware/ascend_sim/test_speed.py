@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kernel_gym.benchmarks.simulator_speed import benchmark, benchmark_large_runs
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 
 
+@pytest.mark.slow
 def test_every_figure_is_measured() -> None:
     with AscendSim() as device:
         figures = benchmark(device, repeats=2)

@@ -47,6 +47,7 @@ def small(task):
     return replace(task, cases=tuple(timing if case.role == "timing" else case for case in task.cases))
 
 
+@pytest.mark.slow
 def test_a_kernel_of_several_launches_computes_the_same_as_a_bundle_and_takes_as_long():
     """The second launch reads what the first left in the workspace, and in L2.
 

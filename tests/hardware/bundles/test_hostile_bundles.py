@@ -297,6 +297,7 @@ def judge(text, policy, reference=SAMPLES / "relu.reference.py"):
         return verifier.verify(Kernel(text), load_file(reference, trust=True))
 
 
+@pytest.mark.slow
 def test_a_copy_that_a_launch_changes_in_place_is_timed_once(sample):
     def latency(text):
         verdict = judge(sample("relu", ("at::Tensor result = at::empty_like(self);", text[0]), text[1]), "strict")
@@ -328,6 +329,7 @@ USED = """float sum = 0;
     if (sum > 0) op.Process();"""
 
 
+@pytest.mark.slow
 def test_work_in_the_copy_constructor_of_a_tiling_struct_is_not_free(sample):
     """`GET_TILING_DATA_WITH_STRUCT` calls it, and evaluates its default arguments."""
     plain = judge(sample("relu"), "strict")
@@ -365,6 +367,7 @@ def test_which_input_an_output_is_may_not_depend_on_values(sample):
     assert "which tensors launch 1 gets, the content of output 0 of launch 1: the kernel has to" in verdict.feedback
 
 
+@pytest.mark.slow
 def test_which_of_two_equal_constants_a_launch_gets_may_not_depend_on_values(sample):
     """The values of the second call are all larger than 1e10."""
     constants = "one, other = torch.zeros(8), torch.zeros(8)\ncustom_ops_lib.relu_custom(one)\n"
@@ -427,6 +430,7 @@ def test_a_tiling_function_runs_while_no_process_knows_values(sample, tiled, pol
     assert not any(tiled)
 
 
+@pytest.mark.slow
 def test_a_tiling_that_a_process_with_the_values_could_set_is_computed(sample, tiled):
     """The values of the second call are all larger than 1e10: it makes another request."""
     text = sample("relu", model("return custom_ops_lib.relu_custom(x[:1] if x.min() > 1e10 else x)"))
@@ -488,7 +492,7 @@ def test_a_larger_task_has_more_time_up_to_a_limit(monkeypatch):
 @pytest.mark.parametrize(
     ("limits", "changes", "words"),
     [
-        ((time_left, 6.0), (model("import time\ntime.sleep(2)\nreturn custom_ops_lib.relu_custom(x)"),), "the Python and the tiling functions of all calls took longer than 6 s"),
+        pytest.param((time_left, 6.0), (model("import time\ntime.sleep(2)\nreturn custom_ops_lib.relu_custom(x)"),), "the Python and the tiling functions of all calls took longer than 6 s", marks=pytest.mark.slow),
         ((tilings, 3.0), (before_host("#include <chrono>\nstatic void nap() { const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1); while (std::chrono::steady_clock::now() < end); }"),
           ("context->SetBlockDim(BLOCK_DIM);", "nap(); context->SetBlockDim(BLOCK_DIM);"),
           model("for k in range(1, 30): custom_ops_lib.relu_custom(x[:k])\nreturn custom_ops_lib.relu_custom(x)")), "the tiling function for all launches of a call took longer than 3 s"),

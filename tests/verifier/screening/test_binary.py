@@ -118,6 +118,7 @@ def test_missing_maths_is_a_mistake_not_cheating(tmp_path):
     assert "sqrtf" in mistakes[0].message
 
 
+@pytest.mark.slow
 def test_damaged_binaries_never_break_the_screen(tmp_path):
     whole = build(tmp_path, HONEST).read_bytes()
     path, rng = tmp_path / "damaged.so", random.Random(0)

@@ -44,7 +44,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["mixed", "ordinary"])
+@pytest.mark.parametrize("kind", [pytest.param("mixed", marks=pytest.mark.slow), "ordinary"])
 @pytest.mark.parametrize("part", PARTS)
 def test_a_confined_file_is_judged_as_strictly_as_a_trusted_one(make_task, part, kind):
     expression, init, _, hidden = PARTS[part]

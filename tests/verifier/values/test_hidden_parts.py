@@ -15,7 +15,10 @@ from kernel_gym.verifier.value_sets import make
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 
 
-@pytest.mark.parametrize("name", ["attention/cbam_block", "mhc/mhc_module", "mhc/mhc_block_bottleneck2d"])
+@pytest.mark.parametrize(
+    "name",
+    ["attention/cbam_block", "mhc/mhc_module", pytest.param("mhc/mhc_block_bottleneck2d", marks=pytest.mark.slow)],
+)
 def test_no_branch_and_no_iteration_may_be_left_out(name):
     """A ReLU that is zero everywhere hides the branch before it, and iterations that have converged hide the rest."""
     task = find_task(name)

@@ -23,6 +23,7 @@ def test_more_cores_are_faster() -> None:
     assert falling(add(1), add(10), add(40))
 
 
+@pytest.mark.slow
 def test_larger_tiles_are_faster_and_never_tie() -> None:
     assert falling(add(tile=64), add(tile=512), add(tile=4096))
 

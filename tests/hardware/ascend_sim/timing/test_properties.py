@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from timeline_driver import (
@@ -112,6 +113,7 @@ def test_more_cores_are_never_slower_beyond_their_launch(cores: int, tile_kb: in
 
 @few
 @given(st.sampled_from([1, 4, 16, 48]), st.sampled_from([1, 4, 16]))
+@pytest.mark.slow
 def test_two_buffers_are_never_slower_than_one(cores: int, tile_kb: int) -> None:
     total = 48 * 32 * KB
     one, two = (latency(elementwise(total, cores, tile_kb * KB, buffers)) for buffers in (1, 2))

@@ -90,6 +90,7 @@ def latency(run: Run) -> float:
     return run.latency_us
 
 
+@pytest.mark.slow
 def test_each_step_of_optimisation_is_faster(device: AscendSim) -> None:
     double_buffered = latency(relu(device, cores=32, tile=4096, buffers=2))
     multi_core = latency(relu(device, cores=32, tile=4096, buffers=1))
