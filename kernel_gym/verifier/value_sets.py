@@ -73,7 +73,7 @@ SHOWING_DRAWS = 6
 #: How values are drawn where quarters of products do not show, in turn: whether rows are alike, and how parameters are
 #: tilted. It is given up after `FRUITLESS` draws one after another with which no further one does. The rows of a draw
 #: are moved on so that each lies in each quarter once.
-DRAWS_OF_QUARTERS, FRUITLESS = ((True, 0), (False, LOW - 1), (True, LOW), (False, LOW - 3)), 8
+DRAWS_OF_QUARTERS, FRUITLESS = ((True, 0), (False, LOW - 1), (False, LOW - 4), (True, LOW), (False, LOW - 3)), 8
 QUARTERS_OF_ROWS = 4
 #: Called with the inputs of a value set.
 Meanwhile: TypeAlias = Callable[[tuple[Array, ...]], None]

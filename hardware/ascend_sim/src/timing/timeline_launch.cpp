@@ -18,7 +18,9 @@ void Timeline::begin_launch(const Instr &instr) {
     // One vector core beside a cube core starts no sooner than two: so the roofline needs no launches of this kind.
     const uint32_t started = instr.b == ASC_MIX_1_1 ? 2 * launch_.cores : launch_.cores;
     Ticks overhead = chip_.from_us(once) + chip_.from_us(chip_.launch.core_us) * started;
-    if (launches_) overhead = std::max(overhead, sync_);  // all cores of the launch before have ended
+    // Of several launches each costs no less than SyncAll: all cores of the one before have ended.
+    if (launches_) overhead = std::max(overhead, sync_);
+    if (launches_ == 1) overhead += std::max<Ticks>(0, sync_ - overhead_);
     now_ += overhead;
     overhead_ += overhead;
     launch_.began = launch_.since = now_;

@@ -427,10 +427,14 @@ def test_each_launch_pays_for_its_cores() -> None:
     assert ns(2 * launch([[vector(RELU, 10)]]), paying) == 2 * (750 + 33)
 
 
-def test_a_further_launch_costs_no_less_than_sync_all() -> None:
-    """All cores of the launch before have ended when it begins."""
+def test_each_of_several_launches_costs_no_less_than_sync_all() -> None:
+    """All cores of the launch before have ended when a further one begins."""
     paying = ROUND.changed(launch__base_us=0.5, launch__core_us=0.25, launch__sync_cycles=900)
-    assert ns(2 * launch([[vector(RELU, 10)]]), paying) == 750 + 33 + 900 + 33
+    assert ns(launch([[vector(RELU, 10)]]), paying) == 750 + 33
+    assert ns(2 * launch([[vector(RELU, 10)]]), paying) == 2 * (900 + 33)
+    assert ns(3 * launch([[vector(RELU, 10)]]), paying) == 3 * (900 + 33)
+    small, large = launch([[vector(RELU, 10)]]), launch([[vector(RELU, 10)]] * 2)
+    assert ns(small + large, paying) == ns(large + small, paying) == 900 + 33 + 1000 + 33
     assert ns(2 * launch([[vector(RELU, 10)]] * 2), paying) == 2 * (1000 + 33)
 
 
