@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -108,7 +108,7 @@ def masked(source: str, lexemes: Iterable[Token]) -> bytes:
     return "".join(text).encode("ascii", errors="replace")
 
 
-def _closed_parentheses(words: list[Token]) -> dict[int, int]:
+def _closed_parentheses(words: Sequence[Token]) -> dict[int, int]:
     """Return the place behind the parentheses that each `(` opens; one that is never closed is left out."""
     ends, waiting = dict[int, int](), list[int]()
     for index, token in enumerate(words):
@@ -122,7 +122,7 @@ def _closed_parentheses(words: list[Token]) -> dict[int, int]:
 class _Reader:
     """Finds the items of a file."""
 
-    def __init__(self, source: str, lexemes: list[Token]) -> None:
+    def __init__(self, source: str, lexemes: Sequence[Token]) -> None:
         self.source, self.tokens = source, lexemes
         self.text = masked(source, lexemes)
         self._starts = [token.start for token in lexemes]
@@ -210,7 +210,7 @@ class _Reader:
             elif inner.type in ("field_declaration_list", *_TYPES):
                 waiting += reversed(inner.children)
 
-    def _within(self, start: int, end: int) -> list[Token]:
+    def _within(self, start: int, end: int) -> Sequence[Token]:
         return self.tokens[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def _words(self, start: int, end: int) -> frozenset[str]:
@@ -300,7 +300,7 @@ def _reached(items: list[Item], start: Iterable[int], bodies: bool = False) -> s
     return reached
 
 
-def _host(source: str, lexemes: list[Token], items: list[Item], reached: set[int]) -> str:
+def _host(source: str, lexemes: Sequence[Token], items: list[Item], reached: set[int]) -> str:
     edits = _Edits(source)
     for index, item in enumerate(items):
         own_namespace = item.kind == "using" and "std" in item.uses

@@ -14,7 +14,13 @@ import torch
 
 from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
 from kernel_gym.tasks.exponentials import Shortcut, SumsOfExponentials
-from kernel_gym.tasks.rounding import ProductInHalfPrecision, Quarter, RoundedOtherwise, RoundedResults
+from kernel_gym.tasks.rounding import (
+    ProductInHalfPrecision,
+    Quarter,
+    RoundedOtherwise,
+    RoundedResults,
+    SummandInHalfPrecision,
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Trial:
         operands: Which of its operands are rounded to half precision, the first one being 0.
         scale: What these are multiplied by before they are rounded, and divided by afterwards.
         quarter: The quarter of its results that is computed in this way; None for all.
+        half_summand: The addition of two tensors in float32, and which of its summands is in half precision; None for
+            none.
         constant_weights: The rows, by the first dimension, in which softmaxes in float32 have constant weights, for
             each softmax in the order in which they are computed; None for all rows.
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
@@ -40,6 +48,7 @@ class Trial:
     operands: tuple[int, ...] = (0, 1, 2)
     scale: float = 1.0
     quarter: Quarter | None = None
+    half_summand: tuple[int, int] | None = None
     constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
     rounded: Literal["sums", "results"] | None = None
     fewer_iterations: int = 0
@@ -54,6 +63,7 @@ class Counts:
 
     Args:
         products: Multiply-adds of each product in float32, in the order in which they are computed.
+        additions: Elements of each addition of two tensors in float32, in the order in which they are computed.
         softmaxes: Shape of the weights of each softmax in float32; (0,) if there is only one weight in a sum.
         constant_activations: Number of activations whose results are the same in all rows without stress; 0 if it was
             was not said which rows these are.
@@ -61,6 +71,7 @@ class Counts:
     """
 
     products: list[int] = field(default_factory=list)
+    additions: list[int] = field(default_factory=list)
     softmaxes: list[tuple[int, ...]] = field(default_factory=list)
     constant_activations: int = 0
     overflows: list[bool] = field(default_factory=list)
@@ -76,6 +87,7 @@ class TrialModes:
 
     def __init__(self, trial: Trial, usual: torch.Tensor | None) -> None:
         self._products = ProductInHalfPrecision(trial.half, trial.operands, trial.scale, trial.quarter)
+        self._additions = SummandInHalfPrecision(*(trial.half_summand or (None,)))
         self._softmaxes = ConstantWeights(
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )
@@ -86,7 +98,7 @@ class TrialModes:
 
     def __enter__(self) -> None:
         optional = (mode or nullcontext() for mode in (self._activations, self._sums))
-        for mode in (self._products, self._softmaxes, *optional, self._rounding):
+        for mode in (self._products, self._additions, self._softmaxes, *optional, self._rounding):
             self._entered.enter_context(mode)
 
     def __exit__(
@@ -99,7 +111,7 @@ class TrialModes:
         """What was counted so far."""
         constant = 0 if self._activations is None else self._activations.count
         overflows = [] if self._sums is None else self._sums.overflows
-        return Counts(self._products.work, self._softmaxes.shapes, constant, overflows)
+        return Counts(self._products.work, self._additions.sizes, self._softmaxes.shapes, constant, overflows)
 
 
 def _rounding(trial: Trial) -> AbstractContextManager[object]:

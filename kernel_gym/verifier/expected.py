@@ -23,6 +23,8 @@ Bools: TypeAlias = NDArray[np.bool_]
 #: Relative tolerance where the reference has no noise: wide enough for an approximate exp (1e-5) and for other orders
 #: of summation, and an order of magnitude below the error of inputs rounded to half precision (5e-4).
 BASE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
+#: Largest distance of two neighbours in types of 16 bits, relative to the number: rounding is off by half of it.
+SPACING = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 #: An honest kernel may be this many times as noisy as the reference in the same precision.
 MULTIPLE = 8.0
 #: Values on which the reference itself is noisier than this do not tell an honest kernel from one of lower precision.
@@ -68,7 +70,8 @@ class Expected:
 
     `noise` is the largest error of the reference in the task's own precision, `scale` the truth's root mean square,
     `whole` says that the truth is known to be finite everywhere, `left_out` is the number of elements of severe rows
-    that are not compared.
+    that are not compared. `spacing` is that of a type of 16 bits to which the reference rounds once, at its end: errors
+    may be larger by that part of the truth. It is 0 for all other outputs.
     Where rows of the output belong to different kinds of values, there is a column of them, one number for each row.
     """
 
@@ -80,6 +83,7 @@ class Expected:
     exact: bool = False
     whole: bool = False
     left_out: int = 0
+    spacing: float = 0.0
 
     @property
     def rtol(self) -> float | Doubles:
@@ -89,7 +93,7 @@ class Expected:
     @property
     def tolerance(self) -> Array:
         """Largest error that passes, for each element."""
-        return np.asarray(self.rtol * (np.abs(self.truth) + self.scale))
+        return np.asarray(self.rtol * (np.abs(self.truth) + self.scale) + self.spacing * np.abs(self.truth))
 
     @cached_property
     def finite(self) -> bool:
@@ -117,27 +121,39 @@ class Expected:
         return self.undefined <= UNDEFINED and not self.noisy
 
 
-def expected_from(truth: Array, native: Array, dtype: str, rows: Rows | None = None) -> Expected:
+def expected_from(
+    truth: Array, native: Array, dtype: str, rows: Rows | None = None, *, rounds_once: bool = False
+) -> Expected:
     """Return the expected output from the reference in float64 and in the task's own precision.
 
     If the output has the rows of the argument with stressed rows, noise and scale are separate for both kinds of rows,
     and the few spikes of stressed rows do not widen the tolerance of the elements beside them. Severe rows are compared
     where the reference is finite, with a wide tolerance if they are few.
+
+    With `rounds_once` a kernel may round to a type of 16 bits at its end only, if the reference does so, too.
     """
     if truth.dtype.kind != "f":
         return Expected(truth, np.asarray(truth == native), exact=True)
+    if rounds_once and dtype in SPACING:
+        once = _expected(truth, _unrounded(native, truth, SPACING[dtype] / 2), dtype, BASE["float32"], rows)
+        if not once.noisy:
+            return replace(once, spacing=SPACING[dtype])
+    return _expected(truth, native, dtype, BASE[dtype], rows)
+
+
+def _expected(truth: Array, native: Array, dtype: str, least_base: float, rows: Rows | None) -> Expected:
     truth, counts, whole = _defined(truth, native, dtype)
     if rows is None or truth.shape[: len(rows.shape)] != rows.shape:
         every_row = np.ones(prod(truth.shape[:-1]), bool)
         noise, scale = _statistics(truth, native, None if whole else counts, [every_row])
         largest = float(noise.max(initial=0.0)), float(scale.max(initial=0.0))
-        return Expected(truth, counts, BASE[dtype], *largest, whole=whole)
+        return Expected(truth, counts, least_base, *largest, whole=whole)
     severe = np.zeros_like(rows.stressed) if rows.severe is None else rows.severe
     left_out = 0 if whole else _leave_out(counts, np.isfinite(truth) & np.isfinite(native), severe)
     groups = [rows.stressed, severe, ~(rows.stressed | severe)]
     noise, scale = _statistics(truth, native, None if whole else counts, groups, spiked=rows.stressed)
-    base = np.full(severe.size, BASE[dtype])
-    least, multiple = (LOOSE, MULTIPLE) if severe.mean() <= 1 / SEVERE else (BASE[dtype], LOOSER)
+    base = np.full(severe.size, least_base)
+    least, multiple = (LOOSE, MULTIPLE) if severe.mean() <= 1 / SEVERE else (least_base, LOOSER)
     base[severe] = np.maximum(least, multiple * noise[severe])
     noise[severe] = 0.0
     column = (*rows.shape, *(1 for _ in truth.shape[len(rows.shape) :]))
@@ -152,10 +168,19 @@ def _leave_out(counts: Bools, finite: Bools, severe: Bools) -> int:
     return int(np.count_nonzero(~counted[severe]))
 
 
+def _unrounded(values: Array, truth: Array, rounding: float) -> Array:
+    """Return values with errors that are smaller by those of rounding the truth, which are relative to it."""
+    with np.errstate(invalid="ignore"):
+        error = values.astype(np.float64) - truth
+        off = np.maximum(np.abs(error) - rounding * np.abs(truth), 0.0)
+        return np.where(np.isfinite(error), truth + np.copysign(off, error), values)
+
+
 def with_noise_of(expected: Expected, native: Array) -> Expected:
     """Return the expected output with the noise of another run of the reference, where that is larger, row by row."""
     if expected.truth.dtype.kind != "f" or expected.exact:
         return expected
+    native = _unrounded(native, expected.truth, expected.spacing) if expected.spacing else native
     counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
     error = np.where(counted, np.abs(native - expected.truth), 0.0)
     error /= np.abs(np.where(counted, expected.truth, 0.0)) + np.maximum(expected.scale, TINY)
@@ -173,6 +198,7 @@ def with_noise_at_most(expected: Expected, native: Array, explained: Expected) -
     """
     if expected.truth.dtype.kind != "f" or expected.exact or not np.any(explained.noise):
         return expected
+    native = _unrounded(native, expected.truth, expected.spacing) if expected.spacing else native
     counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
     size = (np.abs(expected.truth) + expected.scale)[counted]  # elements near zero would have the largest errors
     error = np.abs(native[counted] - expected.truth[counted]) / np.where(size, size, 1.0)
@@ -364,6 +390,8 @@ def wrong_elements(actual: Array, expected: Expected) -> Bools:
         with np.errstate(invalid="ignore"):
             error = np.abs(value - truths[piece])
             tolerance = rtol[piece] * (np.abs(truths[piece]) + scale[piece])
+            if expected.spacing:
+                tolerance += expected.spacing * np.abs(truths[piece])
             outlier = np.where(rtol[piece] < LOOSE, OUTLIER, 1.0)  # else any result of a softmax would pass
             near = error <= tolerance
         if expected.finite and near.all():

@@ -208,9 +208,10 @@ def _draw_set(
     shown, saturated, hidden, unseen = 1.0, False, 0, 0
     if kind in TIMED:
         expected, saturated, hidden, products = parts.seeing_products(task, instance, values, expected, rows)
+        expected, summands = parts.seeing_summands(task, instance, values, expected)
     if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
         expected, softmaxes = parts.seeing_softmaxes(task, instance, values, expected)
-        hidden, unseen = hidden + softmaxes, products
+        hidden, unseen = hidden + softmaxes, products + summands
         # Iterations that are redundant may be left out whatever the values are.
         if not any(flag.startswith("redundant") for flag in task.flags):
             hidden += parts.hides_an_iteration(instance, values, expected)
@@ -298,7 +299,7 @@ def _without_noise_of_order(
     """
     rounded, _ = tried(instance, values, Trial(rounded="results"), torch.float64)
     explained = (
-        expected_from(output.truth, other, spec.dtype, rows)
+        expected_from(output.truth, other, spec.dtype, rows, rounds_once=output.spacing > 0)
         for output, other, spec in zip(expected, rounded, instance.signature.outputs, strict=True)
     )
     return tuple(map(with_noise_at_most, expected, evaluate(instance, values, widen=False), explained))

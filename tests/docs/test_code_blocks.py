@@ -145,10 +145,6 @@ def test_a_block_that_two_pages_show_runs_once() -> None:
         for command in block.commands
     }
     assert {(page, command.split()[1]) for page, command in skipped if command.startswith("kernel-gym ")} == {
-        ("README", "author"),
-        ("README", "suite"),
-        ("README", "train"),
-        ("README", "verify"),
         ("language-models", "author"),
         ("language-models", "train"),
     }

@@ -72,6 +72,7 @@ def plain_answer(file: Path, tokens: tuple[int, ...], limit: int) -> list[int]:
     return text[len(tokens) :]
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_a_plain_forward_pass(file: Path) -> None:
     texts = [(1, 2, 3), (7,), tuple(range(30)), (9, 8, 7, 6)]
     prompts = [Prompt(text, seed=0, max_tokens=20) for text in texts]

@@ -41,7 +41,7 @@ def sharpened(expected: Expected, shadow: Array, depth: int) -> Expected:
     Sums have at most `depth` products; what is lost by adding them one after another grows with its root. Severe rows
     stay as they are.
     """
-    if expected.truth.dtype.kind != "f" or expected.exact:
+    if expected.truth.dtype.kind != "f" or expected.exact or expected.spacing:
         return expected
     counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(shadow) & (expected.base < LOOSE)
     unit = np.abs(expected.truth) + np.maximum(expected.scale, TINY)
@@ -83,7 +83,8 @@ def seeing(expected: tuple[Expected, ...], shadows: tuple[Array, ...], depth: in
 
 def _by_kind(expected: Expected, shadow: Array) -> list[_Rows]:
     """Return the errors of a shadow in each kind of rows, from a sample."""
-    if expected.truth.dtype.kind != "f" or expected.exact or np.min(expected.base, initial=1.0) > BASE["float32"]:
+    wide = expected.spacing or np.min(expected.base, initial=1.0) > BASE["float32"]
+    if expected.truth.dtype.kind != "f" or expected.exact or wide:
         return []
     height = np.size(expected.scale)
     truths, shadows = as_rows(expected.truth, height), as_rows(shadow, height)

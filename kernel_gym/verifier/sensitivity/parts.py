@@ -33,6 +33,8 @@ INPUTS_PER_OUTPUT = 64
 HEAVY = 1 / 16
 #: No power of two: other numbers are rounded up.
 OTHER_SCALE = 1.37
+#: Additions of two tensors with at least this share of the elements of all are tried with a summand in half precision.
+LARGE_ADDITION = 1 / 8
 #: Softmaxes with at least this share of all weights are tried with constant weights, in tasks that have products.
 LARGE_SOFTMAX = 1 / 8
 #: Least share of the elements that must be wrong if the last iteration is estimated: a kernel may estimate it better.
@@ -123,6 +125,25 @@ def _rows_without_stress(signature: Signature, values: tuple[Array, ...], rows: 
     return np.ones(() if position is None else values[position].shape[:1], bool)
 
 
+def seeing_summands(
+    task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
+) -> tuple[tuple[Expected, ...], int]:
+    """Return expected outputs with tolerances that no summand in half precision meets, as far as noise allows it.
+
+    A summand that is small beside the other one, such as a branch beside a residual connection, could be stored in half
+    precision. The second result is the number of those that do not show in rows without stress.
+    """
+    unseen = 0
+    for position in large_additions(task, instance.case):
+        for summand in (0, 1):
+            shadows, _ = tried(instance, values, Trial(half_summand=(position, summand)))
+            expected = seeing(expected, shadows, sum_length(instance))
+            if not any(map(_is_wrong_without_stress, shadows, expected)):
+                plain, _ = tried(instance, values, Trial())
+                unseen += not all(map(np.array_equal, shadows, plain))  # a mask is the same in half precision
+    return expected, unseen
+
+
 def seeing_softmaxes(
     task: Task, instance: Instance, values: tuple[Array, ...], expected: tuple[Expected, ...]
 ) -> tuple[tuple[Expected, ...], int]:
@@ -207,6 +228,12 @@ def _usual(expected: Expected) -> NDArray[np.bool_]:
 def heavy_products(task: Task, case: Case) -> tuple[int, ...]:
     """Return which products in float32 of the reference, in their order, have a large share of the work."""
     return _large_parts(task, case)[0]
+
+
+def large_additions(task: Task, case: Case) -> tuple[int, ...]:
+    """Return which additions of two tensors in float32, in their order, have a large share of the elements of all."""
+    instance = task.instance(case)
+    return _large(_counts(task, case).additions, LARGE_ADDITION) if _returns_float32(instance) else ()
 
 
 def large_softmaxes(task: Task, case: Case) -> dict[int, tuple[int, ...]]:

@@ -37,10 +37,10 @@ QUICK = {
     "gather": Module("torch.gather(x, 1, i)", {"x": X, "i": _at("columns", "rows", "20")}),
     "scatter_add": Module("x.scatter_add(1, i, u)", {"x": X, "i": _at("columns", "rows", "20"), "u": U}),
     "index_add": Module("x.index_add(0, i, u)", {"x": X, "i": _at("rows", "20"), "u": "torch.rand(20, columns)"}),
-    "bilinear": Module("F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGE),
     "rows backwards": Module("x.flip(0) * 2"),
 }
 SLOW = {
+    "bilinear": Module("F.interpolate(x, scale_factor=2, mode='bilinear')", IMAGE),
     "sort": Module("torch.sort(x, dim=0, descending=True).values"),
     "sort with equal elements": Module("torch.sort(torch.round(x * 4), dim=1, stable=True)"),
     "topk": Module("torch.topk(x, 5, dim=1).values"),

@@ -41,6 +41,7 @@ def test_an_old_configuration_is_read_with_current_names(run: Path) -> None:
     assert load_config(run).digest == resolve(overrides=SETTINGS).digest
 
 
+@pytest.mark.slow
 def test_the_kernels_of_an_old_run_are_judged_again_and_the_new_timing_shows(run: Path) -> None:
     """Kernels start later in the simulator since: the verdicts hold, the latencies are within 5%."""
     checked = list(claims(run, unsafe=True))

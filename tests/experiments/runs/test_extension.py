@@ -68,6 +68,7 @@ def test_an_extended_run_is_the_run_of_the_larger_budget(agent: str, tmp_path: P
     assert [part["attempt"] for part in folder.provenance["resumed"]] == [len(journal.splitlines())]
 
 
+@pytest.mark.slow
 def test_an_extended_run_on_a_device_is_the_run_of_the_larger_budget(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"tasks": ["relu"], "workers": 1, "env": {}}
     whole = run(tmp_path / "whole", config(3, "random", **settings))

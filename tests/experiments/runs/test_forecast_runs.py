@@ -183,6 +183,7 @@ def test_a_learner_of_rllib_runs_on_forecasts(tmp_path: Path) -> None:
     assert not [name for name in logged if re.search("num_|timer|throughput|time_|worker|pid|seq_no|connector", name)]
 
 
+@pytest.mark.slow
 def test_what_was_trained_on_forecasts_is_evaluated_on_the_device(tmp_path: Path) -> None:
     run(tmp_path / "value", config())
     complete = evaluation.complete_runs([tmp_path / "value"])

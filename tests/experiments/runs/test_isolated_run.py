@@ -74,6 +74,7 @@ class Curious(RandomAgent):
         Path(out).write_text(f"{os.getppid()} {os.environ.get('KERNEL_GYM_MOOD')}")
 
 
+@pytest.mark.slow
 def test_runs_are_forked_from_one_process_with_the_variables_of_the_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_mutants_are_the_same_for_the_same_seed_and_differ_from_their_originals(
     assert sum(text not in corpus() for text in some) > 15
 
 
+@pytest.mark.slow
 def test_some_mutated_kernels_crash_nothing() -> None:
     outcomes = judge(25, seed=1)
     assert sum(outcomes.values()) >= 25

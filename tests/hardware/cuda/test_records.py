@@ -156,6 +156,7 @@ def test_expressions_of_demangled_names(demangled: str, expected: str) -> None:
     assert expression(demangled) == expected
 
 
+@pytest.mark.slow
 def test_names_that_double_with_every_level_are_refused_at_once(tmp_path: Path) -> None:
     levels = "".join(f"using T{i} = P<T{i - 1}, T{i - 1}>;\n" for i in range(1, 40))
     types = f"template <class A, class B> struct P {{}};\nusing T0 = P<int, int>;\n{levels}"

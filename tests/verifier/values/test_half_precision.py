@@ -8,7 +8,7 @@ import torch
 
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites import find_task
-from kernel_gym.tasks.rounding import QUARTERS, ProductInHalfPrecision, in_half_precision
+from kernel_gym.tasks.rounding import QUARTERS, ProductInHalfPrecision, SummandInHalfPrecision, in_half_precision
 from kernel_gym.verifier.expected import (
     any_wrong,
     expected_from,
@@ -18,7 +18,7 @@ from kernel_gym.verifier.expected import (
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity.half_precision import seeing
-from kernel_gym.verifier.sensitivity.parts import heavy_products, heavy_quarters, quarters_seen
+from kernel_gym.verifier.sensitivity.parts import heavy_products, heavy_quarters, large_additions, quarters_seen
 from kernel_gym.verifier.value_sets import References, make
 from kernel_gym.verifier.values import alike, draw, rows_moved
 
@@ -124,6 +124,74 @@ def test_one_product_at_a_time_is_rounded_and_their_work_is_counted(make_task):
     assert np.array_equal(plain, neither)
     assert all(1e-5 < np.abs(other - plain).max() < 1e-2 for other in (first, second))
     assert heavy_products(task, task.public) == (0, 1)
+
+
+@pytest.mark.parametrize("slot", range(3))
+def test_a_branch_beside_a_residual_connection_may_not_be_in_half_precision(slot):
+    task = find_task("level2/conv2d_group_norm_tanh_hard_swish_residual_add_log_sum_exp")
+    instance = task.instance(task.timing)
+    values = make(task, task.timing, "mixed", SEEDS, f"timed{slot}")
+    (native,) = evaluate(instance, values.values, widen=False)
+    assert not wrong_elements(native, values.expected[0]).any()
+    assert large_additions(task, task.timing) == (0,)
+    for summand in (0, 1):
+        with SummandInHalfPrecision(0, summand):
+            (shadow,) = evaluate(instance, values.values, widen=False)
+        assert wrong_elements(shadow, values.expected[0]).any()
+
+
+def test_one_summand_is_rounded_around_the_middle_of_its_range():
+    left, right = 1000 + torch.linspace(0, 1, 64), torch.linspace(-2, 2, 64)
+    with SummandInHalfPrecision() as additions:
+        plain = [left + right, left - right, left + 1, left[:8] + right[:8]]
+    assert additions.sizes == [64, 64, 8]
+    for position, summand in [(0, 0), (0, 1), (1, 1)]:
+        with SummandInHalfPrecision(position, summand):
+            tried = [left + right, left - right, left + 1, left[:8] + right[:8]]
+        changed = [not torch.equal(*pair) for pair in zip(plain, tried, strict=True)]
+        assert [i for i, differs in enumerate(changed) if differs] == [position]
+        errors = torch.cat([(one - other).abs() for one, other in zip(plain, tried, strict=True)])
+        assert 1e-5 < errors.max() < 1e-3  # 1,000 itself would be off by 0.25
+    with SummandInHalfPrecision(0, 0):
+        changed_in_place = left.clone()
+        changed_in_place += right
+    assert 1e-5 < (changed_in_place - plain[0]).abs().max() < 1e-3
+    mask = torch.tensor([0.0, -torch.inf])
+    with SummandInHalfPrecision(0, 1):
+        assert torch.equal(torch.ones(2) + mask, torch.tensor([1.0, -torch.inf]))
+
+
+def test_what_the_reference_rounds_to_16_bits_once_a_kernel_rounds_once():
+    rng = np.random.default_rng(0)
+    weights, rows = (torch.tensor(rng.standard_normal(shape), dtype=torch.float32) for shape in ((4, 4), (4, 4096)))
+    truth = (weights.double() @ rows.double()).numpy()
+    once = (weights @ rows).bfloat16().double().numpy()
+    cut_off = ((weights @ rows).view(torch.int32) & ~0xFFFF).view(torch.float32).double().numpy()
+    narrow = (weights.bfloat16().float() @ rows).bfloat16().double().numpy()
+    expected = expected_from(truth, once, "bfloat16", rounds_once=True)
+    assert not wrong_elements(once, expected).any()
+    assert not wrong_elements(cut_off, expected).any()
+    assert wrong_elements(narrow, expected).mean() > 0.02
+    # Where the arguments are of 16 bits as well, and where the reference rounds more often, a kernel may do so, too.
+    for wide in (expected_from(truth, once, "bfloat16"), expected_from(truth, narrow, "bfloat16", rounds_once=True)):
+        assert wide.spacing == 0
+        assert not wrong_elements(narrow, wide).any()
+
+
+@pytest.mark.parametrize("kind", ["mixed", "ordinary"])
+def test_parameters_in_float32_may_not_be_rounded_to_bfloat16(kind):
+    task = find_task("mhc/mhc_post_block")
+    values = make(task, task.timing, kind, SEEDS, "timed")
+    instance = task.instance(task.timing)
+    names = [spec.name for spec in instance.signature.inputs]
+    (native,) = evaluate(instance, values.values, widen=False)
+    assert not wrong_elements(native, values.expected[0]).any()
+    for name in ("post", "res"):
+        narrow = list(values.values)
+        position = names.index(name)
+        narrow[position] = torch.tensor(narrow[position]).bfloat16().float().numpy()
+        (shadow,) = evaluate(instance, tuple(narrow), widen=False)
+        assert wrong_elements(shadow, values.expected[0]).any()
 
 
 @pytest.mark.parametrize("slot", range(4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,58 +19,69 @@ def diagnosed(lines: list[str]) -> tuple[str, str]:
     return diagnosed.bottleneck, diagnosed.diagnosis
 
 
-CASES: dict[str, tuple[list[str], str, str]] = {
-    "tiny data on all cores": (elementwise(48 * KB, 48, 1 * KB, 1), "launch", "fewer than 48 cores"),
-    "many launches": (10 * elementwise(48 * 4 * KB, 48, 4 * KB, 1), "launch", "one launch"),
-    "one core": (elementwise(8 * MB, 1, 16 * KB, 2), "balance", "Only 1 of 48"),
+#: Records, which are made when a test needs them, the bottleneck, and words of the diagnosis.
+CASES: dict[str, tuple[Callable[[], list[str]], str, str]] = {
+    "tiny data on all cores": (lambda: elementwise(48 * KB, 48, 1 * KB, 1), "launch", "fewer than 48 cores"),
+    "many launches": (lambda: 10 * elementwise(48 * 4 * KB, 48, 4 * KB, 1), "launch", "one launch"),
+    "one core": (lambda: elementwise(8 * MB, 1, 16 * KB, 2), "balance", "Only 1 of 48"),
     "uneven": (
-        launch(
+        lambda: launch(
             [copy_in(X + (core << 22) + i * 8 * KB, 8 * KB) for i in range(20 if core else 200)] for core in range(48)
         ),
         "balance",
         "equal part",
     ),
-    "large tiles": (elementwise(48 * MB, 48, 32 * KB, 2), "mte2", "TB/s"),
-    "small tiles": (elementwise(12 * MB, 48, 1 * KB, 4), "mte2", "larger tiles"),
-    "one buffer": (elementwise(24 * MB, 48, 16 * KB, 1, inputs=1, op=DIV), "mte2", "two buffers"),
-    "tiles of 16 KB": (elementwise(48 * MB, 48, 16 * KB, 2), "mte2", "moving less"),
-    "large tiles on many cores": (elementwise(16 * MB, 48, 32 * KB, 2), "mte2", "launching 48 cores, which takes"),
+    "large tiles": (lambda: elementwise(48 * MB, 48, 32 * KB, 2), "mte2", "TB/s"),
+    "small tiles": (lambda: elementwise(12 * MB, 48, 1 * KB, 4), "mte2", "larger tiles"),
+    "one buffer": (lambda: elementwise(24 * MB, 48, 16 * KB, 1, inputs=1, op=DIV), "mte2", "two buffers"),
+    "tiles of 16 KB": (lambda: elementwise(48 * MB, 48, 16 * KB, 2), "mte2", "moving less"),
+    "large tiles on many cores": (
+        lambda: elementwise(16 * MB, 48, 32 * KB, 2),
+        "mte2",
+        "launching 48 cores, which takes",
+    ),
     "small and unaligned": (
-        launch([copy_in(X + (core << 24) + 32 + i * 2 * KB, 2 * KB) for i in range(200)] for core in range(48)),
+        lambda: launch([copy_in(X + (core << 24) + 32 + i * 2 * KB, 2 * KB) for i in range(200)] for core in range(48)),
         "mte2",
         "pieces of 2.0 KB",
     ),
-    "one core, element by element": (launch([["scalar_local line=12"] * 9000]), "scalar", "vector instructions"),
+    "one core, element by element": (
+        lambda: launch([["scalar_local line=12"] * 9000]),
+        "scalar",
+        "vector instructions",
+    ),
     "unaligned": (
-        launch([copy_in(X + (core << 24) + i * 8226, 512, bursts=16, gap=2) for i in range(60)] for core in range(48)),
+        lambda: launch(
+            [copy_in(X + (core << 24) + i * 8226, 512, bursts=16, gap=2) for i in range(60)] for core in range(48)
+        ),
         "mte2",
         "512-byte boundary",
     ),
     "same data": (
-        launch([copy_in(X + i * 16 * KB, 128, bursts=128) for i in range(60)] for _ in range(48)),
+        lambda: launch([copy_in(X + i * 16 * KB, 128, bursts=128) for i in range(60)] for _ in range(48)),
         "mte2",
         "start at another place",
     ),
     "writing": (
-        launch([copy_out(Z + (core << 24) + i * 32 * KB, 32 * KB) for i in range(60)] for core in range(48)),
+        lambda: launch([copy_out(Z + (core << 24) + i * 32 * KB, 32 * KB) for i in range(60)] for core in range(48)),
         "mte3",
         "moving",
     ),
-    "computing": (launch([vector(EXP, 255)] * 200 for _ in range(48)), "vector", "cheaper instructions"),
-    "few repeats": (launch([vector(EXP, 2)] * 1000 for _ in range(48)), "vector", "larger tiles"),
+    "computing": (lambda: launch([vector(EXP, 255)] * 200 for _ in range(48)), "vector", "cheaper instructions"),
+    "few repeats": (lambda: launch([vector(EXP, 2)] * 1000 for _ in range(48)), "vector", "larger tiles"),
     "bank conflicts": (
-        launch([vector(0, 255, operands=3, dst=0x20000, src1=0x4000)] * 200 for _ in range(48)),
+        lambda: launch([vector(0, 255, operands=3, dst=0x20000, src1=0x4000)] * 200 for _ in range(48)),
         "vector",
         "bank conflicts",
     ),
     "element by element": (
-        launch(["access 0 4 12 0 0 0 0", f"loop 18000 {core} 0"] for core in range(48)),
+        lambda: launch(["access 0 4 12 0 0 0 0", f"loop 18000 {core} 0"] for core in range(48)),
         "scalar",
         "line 12",
     ),
-    "plain code": (launch(["plain_code a=60000"] for _ in range(48)), "scalar", "plain code"),
+    "plain code": (lambda: launch(["plain_code a=60000"] for _ in range(48)), "scalar", "plain code"),
     "global scalars": (
-        launch([f"scalar_global gm={X + 64 * i}" for i in range(300)] for _ in range(48)),
+        lambda: launch([f"scalar_global gm={X + 64 * i}" for i in range(300)] for _ in range(48)),
         "scalar",
         "cache misses",
     ),
@@ -78,8 +90,8 @@ CASES: dict[str, tuple[list[str], str, str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_bottleneck_is_named_with_what_to_do(case: str) -> None:
-    lines, name, words = CASES[case]
-    bottleneck, diagnosis = diagnosed(lines)
+    make, name, words = CASES[case]
+    bottleneck, diagnosis = diagnosed(make())
     assert (bottleneck, words in diagnosis) == (name, True), diagnosis
 
 
