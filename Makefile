@@ -90,7 +90,7 @@ test: install  ## the tests
 	$(PYTEST)
 
 # What takes minutes: every task exported and audited, every oracle judged, a million fuzzed records, ...
-test-slow: install  ## the tests that take minutes
+test-slow: install  ## the tests that take many seconds or minutes
 	$(PYTEST) -m slow
 
 # All tasks of all suites: they export, pass the audit, and their oracles pass every gate.

@@ -48,6 +48,7 @@ def test_dqn_finds_the_useful_memory_and_keeps_to_the_mask(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("shared_ray")
+@pytest.mark.slow
 def test_the_target_network_begins_with_the_loaded_weights() -> None:
     """A random target network would pull the values back until its first update."""
     agent = DQNAgent(seed=3)

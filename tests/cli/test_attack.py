@@ -74,6 +74,7 @@ def test_the_exit_status_is_1_if_a_verdict_is_not_the_expected_one(attack, folde
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_damaged_kernels_are_judged_once(attack, folder, tmp_path):
     words = (
         "--unsafe",
@@ -95,6 +96,7 @@ def test_damaged_kernels_are_judged_once(attack, folder, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_tells_of_all(attack, folder, tmp_path):
     out = tmp_path / "results"
     words = ("--unsafe", "--out", str(out))

@@ -33,7 +33,10 @@ def stopped(process: PythonProcess, journal: Path, number: int) -> str:
     ("words", "journal", "number"),
     [
         (("train", "--agent", "random"), "results.jsonl", signal.SIGTERM),
-        (("compare", "--agents", "random", "--seeds", "1"), "random/seed-0/results.jsonl", signal.SIGINT),
+        pytest.param(
+            *(("compare", "--agents", "random", "--seeds", "1"), "random/seed-0/results.jsonl", signal.SIGINT),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_interrupted_run_says_how_to_resume_and_loses_nothing(

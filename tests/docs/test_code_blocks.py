@@ -3,7 +3,6 @@
 Python blocks with a title are saved under it, those without are run together as one script. Bash blocks are run with
 small budgets against a local model server. `export` lines stand for settings that the test makes itself, `make`
 targets must exist. A block after `<!-- not run: REASON -->` is only parsed; so are the commands of all other pages.
-A block that several pages show is run on the last of them that `make test` runs, unless its page uses what it writes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ALL = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))
 #: Pages whose blocks `make test-slow` runs: that of RLlib starts Ray four times, that on authors lowers every task,
 #: that on agents repeats an example and the tests of agents, the others judge several kernels.
 SLOW = (
-    *("guides/agent", "guides/dataset", "guides/task", "guides/train-models", "concepts/author"),
+    *("guides/agent", "guides/author", "guides/dataset", "guides/task", "guides/train-models", "concepts/author"),
     *("quickstart/kernels", "quickstart/language-models", "quickstart/rllib"),
 )
 NEEDS = {"rllib.md": "ray", "stable-baselines3.md": "sb3_contrib"}
@@ -66,39 +65,17 @@ def test_every_block_runs(page: Path, tmp_path: Path, environment: dict[str, str
     if module := NEEDS.get(page.name):
         pytest.importorskip(module, reason=f"needs {module}")
     script = ""
-    for position, block in enumerate(blocks(page)):
+    for block in blocks(page):
         if block.title:
             (tmp_path / block.title).write_text(block.code)
             if block.title.startswith("test_"):
                 run(["-m", "pytest", "-q", "-p", "no:cacheprovider", block.title], tmp_path, environment)
         elif block.language == "python":
             script += block.code
-        elif block.language == "bash" and not block.reason and not runs_on_a_later_page(page, position):
+        elif block.language == "bash" and not block.reason:
             run_all(block, tmp_path, environment)
     if script:
         run(["-c", script], tmp_path, environment)
-
-
-def runs_on_a_later_page(page: Path, position: int) -> bool:
-    """Whether a later page has the same block after the same files, and the rest of this page does not need it."""
-    block, rest = blocks(page)[position], blocks(page)[position + 1 :]
-    written = re.findall(r"(?:--out|>) (\S+)", block.code)
-    if any(name in later.code for name in written for later in rest):
-        return False
-    return any((block, files(other, at)) == (same, files(page, position)) for other, at, same in blocks_after(page))
-
-
-def blocks_after(page: Path) -> Iterator[tuple[Path, int, Block]]:
-    for other in RUN[RUN.index(page) + 1 :]:
-        if name_of(other) not in SLOW:
-            for at, block in enumerate(blocks(other)):
-                yield other, at, block
-
-
-def files(page: Path, position: int) -> set[Block]:
-    """The files that a page has saved before a block that names them."""
-    *before, named = blocks(page)[: position + 1]
-    return {block for block in before if block.title and Path(block.title).stem in named.code}
 
 
 def run_all(block: Block, folder: Path, environment: dict[str, str]) -> None:
@@ -134,20 +111,6 @@ def run(words: list[str], folder: Path, environment: dict[str, str]) -> str:
 def test_every_command_in_a_page_exists(page: Path) -> None:
     for words in kernel_gym_commands(page):
         main.parser().parse_args(words)
-
-
-def test_a_block_that_two_pages_show_runs_once() -> None:
-    skipped = {
-        (page.stem, command)
-        for page in RUN
-        for position, block in enumerate(blocks(page))
-        if runs_on_a_later_page(page, position)
-        for command in block.commands
-    }
-    assert {(page, command.split()[1]) for page, command in skipped if command.startswith("kernel-gym ")} == {
-        ("language-models", "author"),
-        ("language-models", "train"),
-    }
 
 
 def test_blocks_that_are_not_run_say_why() -> None:

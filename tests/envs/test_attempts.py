@@ -366,7 +366,7 @@ def test_shared_memory_continues_refining_an_earlier_kernel(make: Any, stand_ins
 SCHEDULE = [(0, 1), (1, 3), (3, 2), (4, 4)]
 
 
-@pytest.mark.parametrize("composition", ["similarity", "stratified"])
+@pytest.mark.parametrize("composition", [pytest.param("similarity", marks=pytest.mark.slow), "stratified"])
 def test_a_scheduled_lambda_gives_the_pool_of_that_lambda(make: Any, stand_ins: Any, composition: str) -> None:
     """For any picks so far, the pool equals that of an environment with that lambda alone."""
     rng, seen = np.random.default_rng(7), set()

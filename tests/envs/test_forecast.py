@@ -346,6 +346,7 @@ def test_every_agent_plays_and_repeats(name: str, options: dict[str, Any]) -> No
     assert played[-1] == again[-1]
 
 
+@pytest.mark.slow
 def test_picks_that_repair_mistakes_beat_random_ones() -> None:
     """A picker that knows the author's odds picks what makes a kernel without mistakes likeliest."""
     names = ["relu", "sigmoid", "tanh", "gelu", "softmax", "elu", "hardtanh", "leakyrelu"]

@@ -82,6 +82,7 @@ def test_maskable_ppo_learns_and_writes_its_curve(steps: int, end: float, tmp_pa
     assert (tmp_path / "runs" / "maskable-ppo" / "model.zip").exists()
 
 
+@pytest.mark.slow
 def test_an_episode_is_drawn_as_in_the_documentation(tmp_path: Path) -> None:
     run("record_video.py", tmp_path, "frame.png")
     frame, shown = (np.asarray(Image.open(file)) for file in (tmp_path / "frame.png", ROOT / "docs/pictures/frame.png"))

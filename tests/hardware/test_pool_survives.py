@@ -67,6 +67,7 @@ def children() -> set[str]:
     return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
+@pytest.mark.slow
 def test_the_pool_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if programs().confinement.tier not in ("A", "B"):
         pytest.skip("attacks succeed on this machine's sandbox")

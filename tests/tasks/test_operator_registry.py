@@ -22,7 +22,7 @@ FORMS = Path(__file__).parent / "problems" / "forms"
         "level1/cross_entropy_loss",
         "level1/scaled_dot_product_attention",
         "level2/gemm_bias_add_hardtanh_mish_group_norm",
-        "attention/s2_attention",
+        pytest.param("attention/s2_attention", marks=pytest.mark.slow),
         str(FORMS / "6_Bilinear.py"),
     ],
 )

@@ -162,6 +162,7 @@ def test_a_kernel_that_is_wrong_where_work_is_split_unevenly_is_refused(device, 
     ] * 4
 
 
+@pytest.mark.slow
 def test_edges_of_a_network_are_not_larger_than_its_timing_sizes():
     task = suites.find_task("level3/lenet5")
     for text in "abcd":

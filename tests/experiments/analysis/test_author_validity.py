@@ -135,6 +135,7 @@ def study(out: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
         return run_script("author_validity", *sizes, "--set", "env.author_options.retries=0", *words)
 
 
+@pytest.mark.slow
 def test_the_command_asks_first_and_prints(tmp_path: Path) -> None:
     questions = []
 

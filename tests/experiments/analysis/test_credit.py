@@ -157,6 +157,7 @@ def test_correlation_is_that_of_ranks() -> None:
     assert report.regrets()["agent"].mean == pytest.approx(0.2)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_the_command_prints_data(run: Path) -> None:
     done = run_script("credit", run, "--states", 2, "--verify", 1, "--kernels", 2, "--json", check=True)
     data = json.loads(done.stdout)

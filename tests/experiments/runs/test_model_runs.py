@@ -280,6 +280,7 @@ MODEL = ("--author", "openai", "--model", "m", "--suite", "level1")
 TRAIN = ("--agent", "similarity", *MODEL, "--budget", "1")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_run_while_requests_are_open(tmp_path: Path) -> None:
     arrived, released = threading.Event(), threading.Event()
     with serving(held(arrived, released)) as server:

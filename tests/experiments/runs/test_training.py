@@ -304,6 +304,7 @@ def test_agents_differ_by_what_they_show_and_by_nothing_else(tmp_path: Path) -> 
     assert seen["middle", "random"][1] != seen["middle", "similarity"][1]
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_and_validated_by_its_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KERNEL_GYM_SECRET", raising=False)
     env = {"policy": "reference", "author_options": {"profile": "oracle"}}

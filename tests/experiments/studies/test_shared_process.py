@@ -98,6 +98,7 @@ def test_runs_on_forecasts_follow_one_another_in_a_process(tmp_path: Path, monke
     assert len({*processes, str(os.getpid())}) == 2
 
 
+@pytest.mark.slow
 def test_a_lost_process_fails_its_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies, "SHORT_RUN", 0)
     study, out = located(tmp_path, lost=True)

@@ -77,7 +77,7 @@ def test_the_tiling_data_of_an_exported_kernel_has_no_words_that_no_launch_needs
 @pytest.mark.parametrize(
     ("name", "launches"),
     [
-        ("level1/relu", 1),
+        pytest.param("level1/relu", 1, marks=pytest.mark.slow),
         pytest.param("level1/softmax", 1, marks=pytest.mark.slow),
         pytest.param("level1/square_matrix_multiplication", 1, marks=pytest.mark.slow),
         pytest.param("level1/mse_loss", 2, marks=pytest.mark.slow),

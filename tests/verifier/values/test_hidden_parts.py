@@ -17,7 +17,10 @@ SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 
 @pytest.mark.parametrize(
     "name",
-    ["attention/cbam_block", "mhc/mhc_module", pytest.param("mhc/mhc_block_bottleneck2d", marks=pytest.mark.slow)],
+    [
+        "attention/cbam_block",
+        *(pytest.param(f"mhc/mhc_{n}", marks=pytest.mark.slow) for n in ("module", "block_bottleneck2d")),
+    ],
 )
 def test_no_branch_and_no_iteration_may_be_left_out(name):
     """A ReLU that is zero everywhere hides the branch before it, and iterations that have converged hide the rest."""
@@ -28,7 +31,11 @@ def test_no_branch_and_no_iteration_may_be_left_out(name):
 
 @pytest.mark.parametrize(
     ("step", "is_hidden"),
-    [("0.9 ** i", True), ("0.9 ** i * torch.cos(3.0 * i + x)", False), ("1e-9**i", True)],
+    [
+        ("0.9 ** i", True),
+        ("0.9 ** i * torch.cos(3.0 * i + x)", False),
+        pytest.param("1e-9**i", True, marks=pytest.mark.slow),
+    ],
 )
 def test_a_last_iteration_that_can_be_estimated_is_hidden(make_task, step, is_hidden):
     """The last term of a geometric series follows from the two before it."""
