@@ -89,7 +89,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfil
 test: install  ## the tests
 	$(PYTEST)
 
-# What takes minutes: every task exported and audited, every oracle judged, a million fuzzed records, ...
+# What takes longer: every task exported and audited, every oracle judged, a million fuzzed records, ...
 test-slow: install  ## the tests that take many seconds or minutes
 	$(PYTEST) -m slow
 

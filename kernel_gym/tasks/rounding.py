@@ -61,8 +61,6 @@ _MEANS = frozenset(
 #: Functions that are zero at zero and whose formulas pass through one, and those that multiply this by the argument.
 _THROUGH_ONE = frozenset({_aten.tanh, _aten.erf, _aten.expm1, _aten.log1p, _aten.softplus, _aten.elu})
 _TIMES_ARGUMENT = frozenset({_aten.mish, _aten.gelu})
-
-
 #: Operators that add tensors, element by element, and those that change the first one.
 _ADDITIONS = frozenset({_aten.add, _aten.sub, _aten.add_, _aten.sub_})
 
@@ -178,9 +176,9 @@ class ProductInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call
 
 
 class SummandInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Rounds one summand of one addition in float32 to half precision; `sizes` has the elements of all of these.
+    """Rounds one summand of one addition in float32 to half precision; `sizes` has the elements of each addition.
 
-    What is rounded is the distance from the middle of its range, which loses least.
+    Its distance from the middle of its range is rounded, which loses least.
 
     Args:
         position: Which addition of two tensors of one shape it is, in their order; None for none of them.
