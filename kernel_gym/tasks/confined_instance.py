@@ -206,7 +206,7 @@ def _checked_counts(counts: Counts, case: Case) -> Counts:
     """Return the numbers of a run that a module can have."""
     weights = [(*shape, prod(shape)) for shape in counts.softmaxes]
     sizes = (*counts.products, *counts.additions, *(number for each in weights for number in each))
-    numbers = (counts.constant_activations, *sizes)
+    numbers = (counts.constant_activations, counts.wide_products, *sizes)
     dimensions = {len(shape) for shape in counts.softmaxes}
     if not all(0 <= number < 1 << 62 for number in numbers) or not dimensions <= {*range(1, MOST_DIMENSIONS + 1)}:
         raise TaskError(f"the confined process answered with impossible counts at case {case.name!r}")

@@ -206,6 +206,21 @@ class SummandInHalfPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call
         return func(*args, **(kwargs or {}))
 
 
+class WideProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the products in float32 of which bfloat16 does not hold an operand."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        operands = [args[i] for i in _PRODUCTS.get(func.overloadpacket, ()) if args[i].dtype == torch.float32]
+        self.count += any(not torch.equal(operand, operand.bfloat16().float()) for operand in operands)
+        return func(*args, **(kwargs or {}))
+
+
 def in_half_precision(tensor: torch.Tensor) -> torch.Tensor:
     """Return floats rounded to the digits of half precision; their range stays, because a kernel may scale them."""
     if tensor.dtype != torch.float32:

@@ -20,6 +20,7 @@ from kernel_gym.tasks.rounding import (
     RoundedOtherwise,
     RoundedResults,
     SummandInHalfPrecision,
+    WideProducts,
 )
 
 
@@ -42,6 +43,7 @@ class Trial:
         exponentials: Whether sums of exponentials are looked at.
         shortcut: How these are computed without their maximum; None for as they are.
         shortened: Which of them, in the order in which they are computed; None for all.
+        wide_products: Whether products are counted of which bfloat16 does not hold an operand.
     """
 
     half: int | None = None
@@ -55,6 +57,7 @@ class Trial:
     exponentials: bool = False
     shortcut: Shortcut | None = None
     shortened: list[int] | None = None
+    wide_products: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Counts:
         constant_activations: Number of activations whose results are the same in all rows without stress; 0 if it was
             was not said which rows these are.
         overflows: Whether the arguments of each sum of exponentials overflow, whichever constant is subtracted.
+        wide_products: Number of products in float32 of which bfloat16 does not hold an operand; 0 if the trial does not
+            say that they are counted.
     """
 
     products: list[int] = field(default_factory=list)
@@ -75,6 +80,7 @@ class Counts:
     softmaxes: list[tuple[int, ...]] = field(default_factory=list)
     constant_activations: int = 0
     overflows: list[bool] = field(default_factory=list)
+    wide_products: int = 0
 
 
 class TrialModes:
@@ -93,11 +99,12 @@ class TrialModes:
         )
         self._activations = None if usual is None else ConstantActivations(usual)
         self._sums = SumsOfExponentials(trial.shortcut, trial.shortened) if trial.exponentials else None
+        self._wide = WideProducts() if trial.wide_products else None
         self._rounding = _rounding(trial)
         self._entered = ExitStack()
 
     def __enter__(self) -> None:
-        optional = (mode or nullcontext() for mode in (self._activations, self._sums))
+        optional = (mode or nullcontext() for mode in (self._activations, self._sums, self._wide))
         for mode in (self._products, self._additions, self._softmaxes, *optional, self._rounding):
             self._entered.enter_context(mode)
 
@@ -111,7 +118,8 @@ class TrialModes:
         """What was counted so far."""
         constant = 0 if self._activations is None else self._activations.count
         overflows = [] if self._sums is None else self._sums.overflows
-        return Counts(self._products.work, self._additions.sizes, self._softmaxes.shapes, constant, overflows)
+        wide = 0 if self._wide is None else self._wide.count
+        return Counts(self._products.work, self._additions.sizes, self._softmaxes.shapes, constant, overflows, wide)
 
 
 def _rounding(trial: Trial) -> AbstractContextManager[object]:

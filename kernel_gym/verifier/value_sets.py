@@ -206,16 +206,17 @@ def _draw_set(
         meanwhile(values)
     expected = _expect(instance, kind, values, rows)
     shown, saturated, hidden, unseen = 1.0, False, 0, 0
-    if kind in TIMED:
+    timed = kind in TIMED or (kind == "normal" and case == task.timing)  # in place of ordinary values
+    if timed:
         expected, saturated, hidden, products = parts.seeing_products(task, instance, values, expected, rows)
         expected, summands = parts.seeing_summands(task, instance, values, expected)
-    if kind == "ordinary" or (kind == "mixed" and rows_are_independent(task)):
+    if timed and (kind != "mixed" or rows_are_independent(task)):
         expected, softmaxes = parts.seeing_softmaxes(task, instance, values, expected)
         hidden, unseen = hidden + softmaxes, products + summands
         # Iterations that are redundant may be left out whatever the values are.
         if not any(flag.startswith("redundant") for flag in task.flags):
             hidden += parts.hides_an_iteration(instance, values, expected)
-    if kind in TIMED and parts.hides_precision(instance):
+    if timed and parts.hides_precision(instance):
         shadows = evaluate(instance, tuple(map(rounded, values)))
         depth = parts.sum_length(instance)
         expected = tuple(sharpened(output, shadow, depth) for output, shadow in zip(expected, shadows, strict=True))

@@ -172,10 +172,44 @@ def test_what_the_reference_rounds_to_16_bits_once_a_kernel_rounds_once():
     assert not wrong_elements(once, expected).any()
     assert not wrong_elements(cut_off, expected).any()
     assert wrong_elements(narrow, expected).mean() > 0.02
-    # Where the arguments are of 16 bits as well, and where the reference rounds more often, a kernel may do so, too.
+    # Where operands may be of 16 bits as well, and where the reference rounds more often, a kernel may do so, too.
     for wide in (expected_from(truth, once, "bfloat16"), expected_from(truth, narrow, "bfloat16", rounds_once=True)):
         assert wide.spacing == 0
         assert not wrong_elements(narrow, wide).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "spacing"),
+    [("gemm", 2**-7), ("unpermute", 2**-7), ("rms_norm", 2**-7), ("flash_attention_fwd", 0), ("self_attention", 0)],
+)
+def test_bfloat16_is_for_results_and_for_operands_of_products_only(name, spacing):
+    """The weights of a softmax may be rounded, because they are multiplied by the values."""
+    task = find_task(f"attention/{name}")
+    for case in (task.public, *task.hidden):
+        (output,) = make(task, case, "normal", SEEDS, "own").expected
+        assert output.spacing == spacing
+
+
+def test_a_mean_of_squares_may_not_be_that_of_a_part_of_the_row():
+    task = find_task("attention/rms_norm")
+    values = make(task, task.timing, "ordinary", SEEDS, "timed")
+    x, weight = (array.astype(np.float64) for array in values.values)
+    for part, wrong in ((4096, False), (3072, True), (2048, True)):
+        root = np.sqrt(np.square(x[:, :part]).mean(axis=1, keepdims=True) + 1e-6)
+        actual = torch.tensor(x / root * weight).bfloat16().double().numpy()
+        assert wrong_elements(actual, values.expected[0]).any() == wrong
+
+
+def test_products_show_in_values_that_stand_in_for_ordinary_ones():
+    """The reference is noisy on the ordinary values that are drawn here."""
+    task = find_task("attention/self_attention")
+    instance, seeds = task.instance(task.timing), Seeds.of(Kernel("x"), task, b"q")
+    values = make(task, task.timing, "ordinary", seeds, "timed")
+    assert values.kind == "normal"
+    for position in heavy_products(task, task.timing):
+        with ProductInHalfPrecision(position):
+            (shadow,) = evaluate(instance, values.values, widen=False)
+        assert wrong_elements(shadow, values.expected[0]).any()
 
 
 @pytest.mark.parametrize("kind", ["mixed", "ordinary"])
