@@ -14,6 +14,7 @@ from math import ceil, inf
 import numpy as np
 
 from kernel_gym.hardware.device import Build, Device, Inputs, Run
+from kernel_gym.tasks.operators import operators
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.verdict import Incorrect
 from kernel_gym.verifier.expected import OUTLIER, Expected, wrong_elements
@@ -172,9 +173,8 @@ def _is_undecided(run: Run, task: Task, values: ValueSet) -> bool:
 @lru_cache(maxsize=1024)
 def _rounds(task: Task) -> bool:
     """Return whether a task has integers as outputs that are rounded from floats, rather than indices or counts."""
-    instance = task.instance(task.public)
-    integers = any("int" in spec.dtype for spec in instance.signature.outputs)
-    return integers and any(name.split(".")[1] in ROUNDING for name in instance.graph().operators())
+    integers = any("int" in spec.dtype for spec in task.instance(task.public).signature.outputs)
+    return integers and any(name.split(".")[1] in ROUNDING for name in operators(task))
 
 
 def _is_within(run: Run, values: ValueSet, factor: float, most: float = inf) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernel_gym.hardware.device import Run, empty_outputs, numpy_dtype
 from kernel_gym.kernel import Kernel
-from kernel_gym.suites import find_task
+from kernel_gym.suites import find_task, load_suite
 from kernel_gym.tasks.specs import Case, TensorSpec
 from kernel_gym.verdict import from_json
 from kernel_gym.verifier import correctness
@@ -233,6 +233,28 @@ def test_numbers_half_way_between_two_integers_are_rounded_to_either(order):
     run = Run("ok", (integers, (largest / 127)[:, :, 0]))
     assert compare(run.outputs, values.expected, POISON) is not None
     assert (correctness.refuse(run, task, values) is None) == right
+
+
+def test_wrong_results_beside_integers_are_refused():
+    """Not every call in the graph of this task is an operator of torch."""
+    task = find_task("attention/router")
+    values = make(task, task.public, "normal", SEEDS, "wrong")
+    weights, experts = (output.truth for output in values.expected)
+    right, wrong = (Run("ok", (weights * factor, experts.astype(np.int32))) for factor in (1.0, 1.05))
+    assert correctness.refuse(right, task, values) is None
+    assert correctness.refuse(wrong, task, values).cause == "mismatch"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["level1", "level2", "level3", "attention", "mhc"])
+def test_wrong_results_of_every_task_are_refused(suite):
+    for task in load_suite(suite):
+        values = make(task, task.public, "normal", SEEDS, "wrong")
+        truths = [output.truth for output in values.expected]
+        outputs = tuple(truth * 1.05 if truth.dtype.kind == "f" else truth for truth in truths)
+        verdict = correctness.refuse(Run("ok", outputs), task, values)
+        zeros = all(map(np.array_equal, truths, outputs))
+        assert (verdict is None) == zeros, task.id
 
 
 def test_a_result_that_depends_on_poison_is_refused(device, relu, python_kernel):
