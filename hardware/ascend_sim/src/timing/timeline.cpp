@@ -178,7 +178,8 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     at.work[step.pipe] += time - shared;
     const Ticks hbm = share_of_hbm(at, found.fetched(), found.written_back);
     const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
-    const Times through{end, start.least + time - shared + launch_.left.of(shared, start.least + time - launch_.since)};
+    const Ticks beside = time - shared;
+    const Times through{end, start.least + beside + launch_.left.of(shared, beside, start.least - launch_.since)};
     if (rates.share.scaled >= rates.hbm.scaled) transfer(at, hbm, end);
     Ticks begun = start.time;
     if (!write &&
@@ -192,7 +193,7 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
 }
 
 void Timeline::transfer(Core &at, Ticks time, Ticks end) const {
-    at.span.traffic.add({time, time * ((end - launch_.since) / CYCLE) / CYCLE});
+    at.span.traffic.add({time, time * ((end - time / 2 - launch_.since) / CYCLE) / CYCLE});
 }
 
 // ---- synchronisation ---------------------------------------------------------------------------------------------
@@ -272,7 +273,7 @@ void Timeline::matmul(Core &at, const Step &step) {
     Costs::Matmul least = cost;
     cost.mte2 += fetching;
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
-    least.mte2 += launch_.cubes_left.of(fetching, start.least + costs_.matmul_time(cost) - launch_.since);
+    least.mte2 += launch_.cubes_left.of(fetching, costs_.matmul_time(least), start.least - launch_.since);
     totals_.busy[ASC_MTE1] += cost.mte1;
     totals_.busy[ASC_MTE2] += cost.mte2;
     totals_.busy[ASC_FIX] += cost.fix;

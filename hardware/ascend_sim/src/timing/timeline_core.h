@@ -116,11 +116,22 @@ struct Cube {
 
 // When units of a phase end, in order, and which part of what HBM costs beyond L2 is left when so many have ended.
 struct Left {
+    static constexpr Ticks ALL = 1 << 28;
     std::vector<Ticks> ends, parts;
-    Ticks of(Ticks cost, Ticks moment) const {
-        if (ends.empty()) return 0;
-        const auto ended = std::upper_bound(ends.begin(), ends.end() - 1, moment) - ends.begin();
-        return cost * parts[ended] / CYCLE;
+    // What is left of the cost of bytes that come from this moment on and take `beside` at the rate of L2. Where units end
+    // meanwhile, the rest of the bytes comes faster.
+    Ticks of(Ticks cost, Ticks beside, Ticks moment) const {
+        if (ends.empty() || cost <= 0) return 0;
+        auto ended = std::upper_bound(ends.begin(), ends.end() - 1, moment) - ends.begin();
+        Ticks rest = ALL, passed = 0;  // the part of the bytes that has not come, and the time until then
+        for (;; ++ended) {
+            const Ticks whole = beside + cost * parts[ended] / CYCLE, needed = whole * rest / ALL;
+            const bool last = static_cast<size_t>(ended) + 1 == ends.size();
+            if (last || moment + passed + needed <= ends[ended]) return std::max<Ticks>(0, passed + needed - beside);
+            const Ticks interval = std::max<Ticks>(0, ends[ended] - moment - passed);
+            rest -= interval * ALL / whole;
+            passed += interval;
+        }
     }
 };
 

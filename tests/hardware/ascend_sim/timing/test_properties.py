@@ -84,6 +84,28 @@ def test_more_bytes_are_never_faster(pieces: int, more: int, cores: int) -> None
 
 
 @few
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 48), st.floats(0.1, 1), st.sampled_from([2, 4, 16]))
+def test_the_pieces_of_a_copy_cost_what_it_costs(before: int, after: int, busy: int, rest: float, pieces: int) -> None:
+    """Cores that end while others copy leave those their share of HBM, for what they have not copied yet."""
+    profile = chip.load("910B1")
+    piece = (profile["copy.issue"] + profile["copy.burst"]) / profile["clock_mhz"]
+    size = 192 * KB
+
+    def latency_of(count: int) -> float:
+        def core(number: int) -> list[str]:
+            if number >= busy:
+                return [copy_in(X + (number << 24), int(size * rest) // 256 * 256)]
+            copies = [copy_in(X + (number << 24) + i * size // count, size // count) for i in range(count)]
+            barrier = f"barrier pipe={ALL}"
+            return [*[vector(13, 255)] * before, barrier, *copies, barrier, *[vector(13, 255)] * after]
+
+        return latency(launch(core(number) for number in range(48)))
+
+    whole = latency_of(1)
+    assert whole <= latency_of(pieces) <= 1.001 * whole + 2 * (pieces - 1) * piece
+
+
+@few
 @given(bodies, st.data())
 def test_one_more_instruction_is_never_faster(body: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(body)))
