@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from kernel_gym.hardware.ascend_sim.assembly.guards import COUNTER, Computed
@@ -201,14 +201,16 @@ class _Counted:
         self._words = frozenset(_WORD.findall(self._text))
         self._methods = "\n".join(name for name, text in zip(names, texts, strict=True) if " this" in _signature(text))
         self._method_words = frozenset(_WORD.findall(self._methods))
+        self.may_have = cache(self._may_have)
+        self.may_be_method = cache(self._may_be_method)
 
-    def may_have(self, called: str) -> bool:
+    def _may_have(self, called: str) -> bool:
         """Return whether a function that is called by this name may be counted; constructors have no names and may."""
         if called.startswith("operator"):
             return called in self._text
         return called in self._words or not called[:1].isalpha() or called.startswith("OBJ_TYPE_REF")
 
-    def may_be_method(self, called: str) -> bool:
+    def _may_be_method(self, called: str) -> bool:
         """Return whether this may be a counted method, for which members of its object are free; no constructor is."""
         if called.startswith("operator"):
             return called in self._methods

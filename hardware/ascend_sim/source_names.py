@@ -7,6 +7,7 @@ all its declarations in the source and in the headers agree on, and is unknown o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -53,7 +54,7 @@ _BEFORE_NAME = frozenset({"[", "alignas", "__attribute__", "__attribute"})
 _BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
 #: Most words of an enumeration before its braces; the bits of others are not known.
 _LONGEST_ENUM = 16
-#: Most names of types that stand for each other in a row; those beyond have no known meaning.
+#: Most names of types that stand for others which are declared below them; those beyond have no known meaning.
 _LONGEST_CHAIN = 64
 
 
@@ -125,17 +126,20 @@ def aliases(source: str, headers: Mapping[str, Type] = MappingProxyType({})) -> 
         headers: What the names are that the headers give to types.
     """
     meanings = [*_meanings(source), *((name, _ANY) for name in sorted(_parameters(source)))]
-    known = {name: Type(Kind.UNKNOWN) for name, _ in meanings}
+    declarations = Counter(name for name, _ in meanings)
+    known = {name: Type(Kind.UNKNOWN) for name in declarations}
     for _ in range(min(len(meanings), _LONGEST_CHAIN)):
-        resolved: dict[str, Type] = {}
+        before, resolved = known.copy(), dict[str, Type]()
         for name, meaning in meanings:
             found = type_of(meaning.removeprefix(_ENUM), known)
             if meaning.startswith(_ENUM):
                 found = Type(Kind.INTEGER, found.bits)
             resolved[name] = _either(found, resolved.get(name, headers.get(name, found)))
-        if resolved == known:
-            break
+            if declarations[name] == 1:  # what uses it below is known in the same pass
+                known[name] = resolved[name]
         known = resolved
+        if known == before:
+            break
     return known
 
 

@@ -14,6 +14,7 @@ import torch
 
 from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
 from kernel_gym.tasks.exponentials import Shortcut, SumsOfExponentials
+from kernel_gym.tasks.recurrent_layers import SeparateProducts
 from kernel_gym.tasks.rounding import (
     ProductInHalfPrecision,
     Quarter,
@@ -105,7 +106,8 @@ class TrialModes:
 
     def __enter__(self) -> None:
         optional = (mode or nullcontext() for mode in (self._activations, self._sums, self._wide))
-        for mode in (self._products, self._additions, self._softmaxes, *optional, self._rounding):
+        layers = SeparateProducts()  # type: ignore[no-untyped-call]
+        for mode in (self._products, self._additions, self._softmaxes, *optional, self._rounding, layers):
             self._entered.enter_context(mode)
 
     def __exit__(

@@ -11,6 +11,7 @@ depends on types, on names, or on what else the author's text means to the compi
 - The end of a function is no way into the next one.
 - No section holds both code and data, and none can be written and executed.
 - A label that is jumped back to is followed by the counter of basic blocks, unless the loop is empty.
+- Data with values is read-only.
 
 What is not understood is refused.
 """
@@ -42,6 +43,8 @@ _TYPE = re.compile(rf"\t\.type\t({_SYMBOL}), [@%]function")
 _ALIAS = re.compile(rf"\t\.set\t({_SYMBOL}),({_SYMBOL})")
 _SECTION = re.compile(r'([\w.$\-\x80-\U0010ffff]+)(?:,"(\w*)".*)?')
 _CODE_SECTION, _LOCAL = ".text", ".L"
+#: Sections of data with values. g++ puts constants there whose type it deduces (`constexpr std::array SIZES{1, 2}`).
+_DATA_SECTION = re.compile(r'\t\.data|\t\.section\t\.data(\.(?!rel).*,"a)w(.*)')
 #: Lines that an epilogue has at most.
 _EPILOGUE_LINES = 8
 #: Directives that change nothing about what follows, and those of data.
@@ -131,7 +134,7 @@ class _Listing:
                 elif function is not None and found[1] not in ("align", "p2align"):
                     raise Refused(f"{function.name} has data in its code")
                 in_code = self._is_code_behind(line, found[1], found[2].strip(), in_code)
-                yield line
+                yield _read_only(line)
             elif found := _LABEL.fullmatch(line):
                 if function is not None and found[1].startswith(_LOCAL):
                     function.lines.append((line, 0))
@@ -170,6 +173,12 @@ class _Listing:
         if _DATA.fullmatch(directive) and not in_code:
             return False
         raise Refused(f"the directive .{directive} {words[:40]} is none of the compiler's here")
+
+
+def _read_only(directive: str) -> str:
+    """Return a directive with the section for constants in place of one for data that may be written."""
+    found = _DATA_SECTION.fullmatch(directive)
+    return f"\t.section\t.rodata{found[1] or ''}{found[2] or ''}" if found else directive
 
 
 class _Code:
@@ -211,11 +220,15 @@ class _Code:
                 raise Refused("has a loop that is not counted")
 
     def _counts_behind(self, label: int) -> bool:
-        """Return whether the instruction behind a label calls the counter, or only jumps back there."""
-        at = next(at for at in range(label, len(self._lines)) if not self._lines[at].endswith(":"))
+        """Return whether the first instruction behind a label that does something calls the counter, or jumps back."""
+        at = next(at for at in range(label, len(self._lines)) if not self._does_nothing(self._lines[at]))
         instruction = self._instructions.get(at, Instruction())
         is_empty = instruction.flow is Flow.JUMP and label <= self._labels[instruction.target] <= at
         return is_empty or (instruction.flow is Flow.CALL and instruction.target == COUNTER)
+
+    @staticmethod
+    def _does_nothing(line: str) -> bool:
+        return line.endswith(":") or line == "nop"
 
     def guarded(self) -> Iterator[str]:
         """Yield the lines of the function, with calls of the guard, and a trap behind them."""

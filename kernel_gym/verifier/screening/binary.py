@@ -153,8 +153,8 @@ def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
     for symbol in symbols.of(elf):
         if symbol.undefined and _is_maths(symbol.name, book):
             yield Diagnostic(
-                f"undefined reference to '{symbol.name}': the host function has no maths library, no heap, no output; "
-                "compute sizes with integers"
+                f"undefined reference to '{symbol.name}': the host function has no maths library, no heap, no output, "
+                "no exceptions; compute sizes with integers"
             )
 
 

@@ -187,7 +187,8 @@ def _macros(book: RuleBook, source: Source) -> Iterator[Finding]:
             yield book.finding("token-paste", macro.line, macro.name)
         if macro.name in book.lists["keywords"] or (macro.name.startswith("__") and macro.body):
             yield book.finding("macro-name", macro.line, macro.name)
-        if macro.name in seen and not (_is_constant(book, macro) and _is_constant(book, seen[macro.name])):
+        constant = macro.name not in seen or (_is_constant(book, macro) and _is_constant(book, seen[macro.name]))
+        if not constant and "macro-redefined" in book.rules:  # else all that is compiled is screened preprocessed
             yield book.finding("macro-redefined", macro.line, macro.name)
         seen[macro.name] = macro
     for directive in source.directives:

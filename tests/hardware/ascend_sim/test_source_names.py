@@ -14,6 +14,11 @@ def test_names_of_types_have_the_meaning_that_the_source_gives_them() -> None:
     assert aliases("#define N 4\nusing A = int32_t;") == {"A": Type(Kind.INTEGER, 32)}
 
 
+def test_a_long_chain_of_names_is_known() -> None:
+    chain = "".join(f"using A{i + 1} = A{i};\n" for i in range(200))
+    assert aliases(f"using A0 = int16_t;\n{chain}")["A200"] == Type(Kind.INTEGER, 16)
+
+
 @pytest.mark.parametrize(
     ("text", "bits"),
     [

@@ -31,6 +31,7 @@ CHEATS = {
     "a stream of its own": (EXAMPLE.replace("    const int threads", "    cudaStreamCreate(0);\n    const int threads"), "reserved-name"),
     "the clock": (EXAMPLE.replace("    const long long quads", "    long long t = clock64();\n    const long long quads"), "reserved-name"),
     "a file": ('#include "/etc/passwd"\n' + EXAMPLE, "include-path"),
+    "a macro of two meanings": ("#ifdef A\n#define KEPT\n#else\n#define KEPT __device__ int kept;\n#endif\n" + EXAMPLE, "macro-redefined"),
     "pasted names": ("#define P(a, b) a##b\n" + EXAMPLE, "token-paste"),
     "the recorder": (EXAMPLE.replace("    const int threads", "    kernel_gym_launch(0, 0, 0, 0, 0, 0);\n    const int threads"), "reserved-name"),
 }  # fmt: skip

@@ -12,6 +12,7 @@ BEGIN = {"x86_64": "pushq %rbp;movq %rsp, %rbp;subq $32, %rsp", "aarch64": "stp 
 END = {"x86_64": "leave;ret", "aarch64": "ldp x29, x30, [sp], 48;ret"}
 COUNT = {"x86_64": "call __sanitizer_cov_trace_pc@PLT", "aarch64": "bl __sanitizer_cov_trace_pc"}
 JUMP = {"x86_64": "jmp", "aarch64": "b"}
+ADD = {"x86_64": "addl $1, %eax", "aarch64": "add w0, w0, 1"}
 COMMENT = {"x86_64": "\t# ", "aarch64": "\t// "}
 
 
@@ -159,11 +160,23 @@ def test_a_jump_stays_in_its_function(machine: str, target: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_loop_is_counted_where_its_function_is(machine: str) -> None:
-    jump, count = JUMP[machine], COUNT[machine]
+    jump, count, adds = JUMP[machine], COUNT[machine], ADD[machine]
     assert guarded(function(f".L2:;{count};{jump} .L2", machine), machine)
-    assert guarded(function(f".L2:;nop;{jump} .L2", machine), machine)  # a function of the headers
-    with pytest.raises(Refused, match="has a loop that is not counted"):
-        guarded(function(f"{count};.L2:;nop;{jump} .L2", machine), machine)
+    assert guarded(function(f".L2:;nop;.L3:;{count};{jump} .L2", machine), machine)  # a loop behind a case
+    assert guarded(function(f".L2:;{adds};{jump} .L2", machine), machine)  # a function of the headers
+    for uncounted in (adds, f"nop;{adds};{count}"):
+        with pytest.raises(Refused, match="has a loop that is not counted"):
+            guarded(function(f"{count};.L2:;{uncounted};{jump} .L2", machine), machine)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_data_with_values_is_read_only(machine: str) -> None:
+    data = '\t.data\nA:\n\t.long\t1\n\t.section\t.data.B,"awG",@progbits,B,comdat\nB:\n\t.long\t2\n'
+    relocated = '\t.section\t.data.rel.ro.local,"aw"\nC:\n\t.quad\tA\n'
+    text = guarded(data + relocated + function("", machine), machine).text
+    assert "\t.section\t.rodata\nA:" in text
+    assert '\t.section\t.rodata.B,"aG",@progbits,B,comdat\nB:' in text
+    assert relocated in text
 
 
 @pytest.mark.parametrize("machine", MACHINES)
