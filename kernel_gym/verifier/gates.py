@@ -228,7 +228,7 @@ def _screen_binary(build: Build, submission: Submission) -> Verdict | None:
     if source and build.preprocessed:
         hidden = source_screen.screen_preprocessed(build.preprocessed, language)
     # All of a kernel for the simulator is preprocessed, of one for a GPU its host half is.
-    if source and source.tree.has_error and not (language == "ascendc" and build.preprocessed):
+    if source and not (language == "ascendc" and build.preprocessed):
         hidden = hidden or source_screen.screen(source, compiled=True, language=language)
     if source and language == "ascendc":
         hidden = hidden or source_screen.screen_known_names(source)

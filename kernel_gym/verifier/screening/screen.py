@@ -46,11 +46,14 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
     """Return the first broken rule, or None.
 
     If the text does not parse, a mistake can look like a global. Then the tree is screened only after the compiler has
-    accepted the text (`compiled`). It is parsed only if its tokens break no rule.
+    accepted the text (`compiled`). It is parsed only if its tokens break no rule. Macros with several definitions are
+    for the preprocessed text to show; they are refused where there is none of the whole kernel.
     """
     book = rules.load(BOOKS[language])
     try:
         broken = next(findings(source, False, book), None)
+        if broken is None and (compiled or language != "ascendc"):
+            broken = next(_redefined_macros(book, source), None)
         if broken is None and (compiled or not source.tree.has_error):
             broken = next(_tree(book, source), None)
         return broken
@@ -181,19 +184,24 @@ def is_foreign(name: str) -> bool:
 
 
 def _macros(book: RuleBook, source: Source) -> Iterator[Finding]:
-    seen: dict[str, Macro] = {}
     for macro in source.macros:
         if any(token.text == "##" for token in macro.body):
             yield book.finding("token-paste", macro.line, macro.name)
         if macro.name in book.lists["keywords"] or (macro.name.startswith("__") and macro.body):
             yield book.finding("macro-name", macro.line, macro.name)
-        constant = macro.name not in seen or (_is_constant(book, macro) and _is_constant(book, seen[macro.name]))
-        if not constant and "macro-redefined" in book.rules:  # else all that is compiled is screened preprocessed
+    names = {macro.name for macro in source.macros}
+    for directive in source.directives:
+        if directive.name == "undef" and directive.rest and directive.rest[0].text not in names:
+            yield book.finding("macro-name", directive.line, directive.rest[0].text)
+
+
+def _redefined_macros(book: RuleBook, source: Source) -> Iterator[Finding]:
+    """Find macros of which only a preprocessor can tell what they stand for."""
+    seen: dict[str, Macro] = {}
+    for macro in source.macros:
+        if macro.name in seen and not (_is_constant(book, macro) and _is_constant(book, seen[macro.name])):
             yield book.finding("macro-redefined", macro.line, macro.name)
         seen[macro.name] = macro
-    for directive in source.directives:
-        if directive.name == "undef" and directive.rest and directive.rest[0].text not in seen:
-            yield book.finding("macro-name", directive.line, directive.rest[0].text)
 
 
 def _is_constant(book: RuleBook, macro: Macro) -> bool:

@@ -191,6 +191,7 @@ CHEATS = [
     ("#define float half", "macro-name"),
     ("#undef assert_something", "macro-name"),
     ("#define __sneaky__ static int", "macro-name"),
+    ("#define F static\n#undef F\n#define F extern", "macro-redefined"),
     ("int counter;", "mutable-global"),
     ("static float table[1024];", "mutable-global"),
     ("namespace { float table[1024]; }", "mutable-global"),
