@@ -14,6 +14,7 @@ The prices of operations are figures of the chip profile (`scalar` in `chips/bas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -37,6 +38,8 @@ LINK_FLAG = "-Wl,--emit-relocs"
 
 #: On both supported machines a call ends four bytes after the place that its relocation names.
 _CALL_BYTES = 4
+#: What a preprocessor leaves between declarations: where lines come from, and pragmas.
+_DIRECTIVE = re.compile("^#.*$", re.MULTILINE)
 #: Operations that it costs to call a function as one of another type: what it computes by that is not known.
 _RETYPED = 8
 
@@ -64,6 +67,7 @@ def count(
     Raises:
         InfrastructureError: If the dump does not fit the object file.
     """
+    source = _DIRECTIVE.sub("", source)
     blocks = read_dump(dump, source, headers)
     types = {**headers, **aliases(source, headers)}
     counted = frozenset(name for name, each in blocks.items() if each)

@@ -296,6 +296,19 @@ __aicore__ uint64_t cut_by_parameter(uint64_t a) { Narrow<uint8_t>::Byte b = a; 
     assert integers["_Z16cut_by_parameterm"] >= 1
 
 
+@pytest.mark.parametrize("blank", [0, 12])
+def test_a_typedef_costs_the_same_wherever_it_stands(device: AscendSim, blank: int) -> None:
+    """Behind an inclusion and behind many blank lines the preprocessor says where the next line comes from."""
+    function = "\n__aicore__ Wide product(Wide a, Wide b) { a *= b; return a + b; }\n"
+    prices = []
+    for declaration in ("using Wide = unsigned long long;", "typedef unsigned long long Wide;"):
+        artifact = built(device, source("", 0, prelude="\n" * blank + declaration + function)).artifact
+        assert artifact is not None
+        rows = artifact.with_name(artifact.name + operations.SUFFIX).read_text().splitlines()
+        prices.append([row.split()[1:] for row in rows])
+    assert prices[0] == prices[1]
+
+
 def test_a_variable_that_is_named_like_a_version_of_a_float_does_not_make_it_an_integer() -> None:
     dump = (
         ";; Function f (f, funcdef_no=1, decl_uid=1)\n\nvoid f ()\n{\n  int x_3;\n  float x;\n\n  <bb 2> :\n"
