@@ -164,7 +164,7 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     const Touch found = touch(at, step, write);
     const Ticks contention = rates.shared * found.shared + rates.contended * found.contended;
     Ticks time = copy_issue_ + copy_burst_ * move.bursts + copy_page_ * found.pages + contention;
-    Ticks shared = 0;  // what it would not cost if the bytes were in L2
+    Ticks shared = 0;  // what it would not cost if the bytes were in L2, or stayed there
     const uint64_t extra = static_cast<uint64_t>(found.extra) * L2::SECTOR;
     if (write) {
         const Ticks out = (step.pipe == ASC_FIX ? rates.fix : rates.write).of(found.bytes() + extra);
@@ -175,11 +175,13 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
         shared = std::max<Ticks>(0, rates.hbm.of(fetched) - rates.l2.of(fetched));
         at.span.l2 += rates.l2_share.of(found.bytes());
     }
-    at.work[step.pipe] += time - shared;
-    const Ticks hbm = share_of_hbm(at, found.fetched(), found.written_back);
-    const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
     const Ticks beside = time - shared;
-    const Times through{end, start.least + beside + launch_.left.of(shared, beside, start.least - launch_.since)};
+    at.work[step.pipe] += beside;
+    const Ticks hbm = share_of_hbm(at, found.fetched(), found.written_back);
+    if (write) shared = std::max<Ticks>(0, hbm - time);
+    const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
+    const Left &left = write ? launch_.writes_left : launch_.left;
+    const Times through{end, start.least + beside + left.of(shared, beside, start.least - launch_.since)};
     if (rates.share.scaled >= rates.hbm.scaled) transfer(at, hbm, end);
     Ticks begun = start.time;
     if (!write &&

@@ -104,6 +104,7 @@ private:
     Ticks settle(const std::vector<Span> &spans) const;
     std::vector<int64_t> rates_left(size_t cores) const;
     bool shortened() const;
+    bool ends_later() const;
     timing::Left left(std::vector<Ticks> ends, Rate least) const;
     void know_ends(const std::vector<Span> &ended);
     void begin_core(uint32_t block);
@@ -136,6 +137,7 @@ private:
     std::string lines_json() const;
 
     static constexpr uint64_t MOST_STEPS = 1u << 22, MOST_COPIED = 1ull << 32;
+    static constexpr int MOST_KNOWN = 3;          // passes in which a core knows when the others end
     static constexpr uint64_t COPIED_NODE = 512;  // bytes that take as long to copy as a node of a map
 
     const Chip chip_;

@@ -114,7 +114,8 @@ struct Cube {
     Times book(Times now, Times work) { return {way.book(now.time, work.time), least.book(now.least, work.least)}; }
 };
 
-// When units of a phase end, in order, and which part of what HBM costs beyond L2 is left when so many have ended.
+// When units of a phase end, in order, and which part of what HBM costs beyond L2, or beyond the port of writes, is left
+// when so many have ended.
 struct Left {
     static constexpr Ticks ALL = 1 << 28;
     std::vector<Ticks> ends, parts;
@@ -141,10 +142,10 @@ struct Launch {
     Ticks window = 0;    // of time, in which cores read a sector together
     bool flags = false;  // cores have waited for flags of others in this phase
     Ticks began = 0, core_time = 0;
-    Ticks since = 0, saved = 0;  // when the phase began; what earlier phases took less than their cores' clocks
-    Ticks met = 0;               // when the last core came to SyncAll
-    std::vector<Span> arrived;   // what the cores did that came there
-    Left left, cubes_left;       // in this phase, once it is known
+    Ticks since = 0, saved = 0;          // when the phase began; what earlier phases took less than their cores' clocks
+    Ticks met = 0;                       // when the last core came to SyncAll
+    std::vector<Span> arrived;           // what the cores did that came there
+    Left left, writes_left, cubes_left;  // in this phase, once it is known
     std::vector<Place> places;
     std::vector<Cube> cubes;  // in a mixed launch two vector cores share one
 };
