@@ -7,6 +7,7 @@ the tensor. Neither zeros nor results of half precision pass where the expected 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -32,6 +33,10 @@ from kernel_gym.verifier.expected import (
     wrong_elements,
 )
 from kernel_gym.verifier.values import Array, Doubles, Kind, Rows, draw, row_dimensions, stressed_input
+
+# torch keeps large tensors in large pages, which saves a tenth of a verdict's time. It reads this once, when it first
+# allocates.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 #: Sums of exponentials that need their maximum, by their order, and what they need it against.
 NeedsMaximum: TypeAlias = frozenset[tuple[int, Shortcut]]

@@ -35,7 +35,7 @@ COUNTER = "__sanitizer_cov_trace_pc"
 COPYING = ("memcpy", "memmove", "memset", "memcmp")
 
 _SYMBOL = r"[A-Za-z_.$\x80-\U0010ffff][\w.$\x80-\U0010ffff]*"
-_LABEL = re.compile(rf"({_SYMBOL}):")
+_LABEL = re.compile(rf"{_SYMBOL}:")
 #: A directive: its name, and words in which nothing but strings may have the characters that end statements.
 _DIRECTIVE = re.compile(r"\t\.(\w+)((?:[^;#\"\n]|\"(?:[^\"\\\n]|\\.)*\")*)")
 _INSTRUCTION = re.compile(r"\t([a-z][\w.]*)(?:[ \t]+(.*))?")
@@ -112,10 +112,11 @@ class _Listing:
 
     def __init__(self, lines: Sequence[str], comment: str) -> None:
         self._lines, self._comment = lines, comment
-        self.functions = {found[1] for line in lines if (found := _TYPE.fullmatch(line))}
-        aliases = {found[1]: found[2] for line in lines if (found := _ALIAS.fullmatch(line))}
+        directives = [line for line in lines if line.startswith("\t.")]
+        self.functions = {found[1] for line in directives if (found := _TYPE.fullmatch(line))}
+        aliases = {found[1]: found[2] for line in directives if (found := _ALIAS.fullmatch(line))}
         self.functions |= {alias for alias, of in aliases.items() if of in self.functions}
-        self._defined = {found[1] for line in lines if (found := _LABEL.fullmatch(line))} | aliases.keys()
+        self._defined = {line[:-1] for line in lines if _is_label(line)} | aliases.keys()
         if own := sorted(self._defined.intersection(COPYING)):
             raise Refused(f"{own[0]} has a name that is reserved for the compiler: choose another one")
 
@@ -127,7 +128,7 @@ class _Listing:
         """Yield the lines outside of functions, and functions."""
         in_code, function = False, None
         for line in filter(None, self._lines):
-            if found := _DIRECTIVE.fullmatch(line):
+            if line.startswith("\t.") and (found := _DIRECTIVE.fullmatch(line)):
                 if function is not None and found[1] == "size":
                     yield function
                     function = None
@@ -135,13 +136,14 @@ class _Listing:
                     raise Refused(f"{function.name} has data in its code")
                 in_code = self._is_code_behind(line, found[1], found[2].strip(), in_code)
                 yield _read_only(line)
-            elif found := _LABEL.fullmatch(line):
-                if function is not None and found[1].startswith(_LOCAL):
+            elif _is_label(line):
+                name = line[:-1]
+                if function is not None and name.startswith(_LOCAL):
                     function.lines.append((line, 0))
                     continue
-                if in_code != (found[1] in self.functions) or function is not None:
-                    raise Refused(f"{found[1]} is a place in code that is no function")
-                function = _Function(found[1]) if in_code else None
+                if in_code != (name in self.functions) or function is not None:
+                    raise Refused(f"{name} is a place in code that is no function")
+                function = _Function(name) if in_code else None
                 yield line
             elif function is not None:
                 function.lines.append(self._instruction(line, function.name))
@@ -173,6 +175,10 @@ class _Listing:
         if _DATA.fullmatch(directive) and not in_code:
             return False
         raise Refused(f"the directive .{directive} {words[:40]} is none of the compiler's here")
+
+
+def _is_label(line: str) -> bool:
+    return line.endswith(":") and _LABEL.fullmatch(line) is not None
 
 
 def _read_only(directive: str) -> str:
