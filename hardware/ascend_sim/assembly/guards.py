@@ -43,8 +43,10 @@ _TYPE = re.compile(rf"\t\.type\t({_SYMBOL}), [@%]function")
 _ALIAS = re.compile(rf"\t\.set\t({_SYMBOL}),({_SYMBOL})")
 _SECTION = re.compile(r'([\w.$\-\x80-\U0010ffff]+)(?:,"(\w*)".*)?')
 _CODE_SECTION, _LOCAL = ".text", ".L"
-#: Sections of data with values. g++ puts constants there whose type it deduces (`constexpr std::array SIZES{1, 2}`).
-_DATA_SECTION = re.compile(r'\t\.data|\t\.section\t\.data(\.(?!rel).*,"a)w(.*)')
+#: Sections of data with values, and of those with addresses. g++ puts constants there whose type it deduces
+#: (`constexpr std::array SIZES{1, 2}`).
+_DATA_SECTION = re.compile(r'\t\.data|\t\.section\t\.data(\.(?!rel[.,]).*,"a)w(.*)')
+_ADDRESSES_SECTION = re.compile(r"(\t\.section\t\.data\.rel)(?!\.ro[.,])([.,].*)")
 #: Lines that an epilogue has at most.
 _EPILOGUE_LINES = 8
 #: Directives that change nothing about what follows, and those of data.
@@ -182,9 +184,12 @@ def _is_label(line: str) -> bool:
 
 
 def _read_only(directive: str) -> str:
-    """Return a directive with the section for constants in place of one for data that may be written."""
-    found = _DATA_SECTION.fullmatch(directive)
-    return f"\t.section\t.rodata{found[1] or ''}{found[2] or ''}" if found else directive
+    """Return a directive with a section for constants in place of one for data that may be written."""
+    if found := _ADDRESSES_SECTION.fullmatch(directive):
+        return f"{found[1]}.ro{found[2]}"
+    if found := _DATA_SECTION.fullmatch(directive):
+        return f"\t.section\t.rodata{found[1] or ''}{found[2] or ''}"
+    return directive
 
 
 class _Code:

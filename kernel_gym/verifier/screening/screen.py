@@ -54,7 +54,8 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
         broken = next(findings(source, False, book), None)
         if broken is None and (compiled or language != "ascendc"):
             broken = next(_redefined_macros(book, source), None)
-        if broken is None and (compiled or not source.tree.has_error):
+        is_whole = not source.tree.has_error and not (language == "ascendc" and source.has_redefined_macros)
+        if broken is None and (compiled or is_whole):
             broken = next(_tree(book, source), None)
         return broken
     except Unreadable as error:

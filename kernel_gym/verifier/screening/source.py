@@ -147,6 +147,11 @@ class Source:
         return tuple(macro for d in self.directives if d.name == "define" and (macro := _macro(d)))
 
     @cached_property
+    def has_redefined_macros(self) -> bool:
+        """Whether a macro has several definitions: only a preprocessor tells what it stands for, it is not expanded."""
+        return len({macro.name for macro in self.macros}) < len(self.macros)
+
+    @cached_property
     def expanded(self) -> tuple[Token, ...]:
         """The tokens with the author's macros expanded."""
         table: dict[str, Macro] = {}

@@ -117,7 +117,7 @@ struct Cube {
 // When units of a phase end, in order, and which part of what HBM costs beyond L2, or beyond the port of writes, is left
 // when so many have ended.
 struct Left {
-    static constexpr Ticks ALL = 1 << 28;
+    static constexpr Ticks ALL = 1 << 20;  // so that its product with seconds does not overflow
     std::vector<Ticks> ends, parts;
     // What is left of the cost of bytes that come from this moment on and take `beside` at the rate of L2. Where units end
     // meanwhile, the rest of the bytes comes faster.

@@ -173,10 +173,14 @@ def test_a_loop_is_counted_where_its_function_is(machine: str) -> None:
 def test_data_with_values_is_read_only(machine: str) -> None:
     data = '\t.data\nA:\n\t.long\t1\n\t.section\t.data.B,"awG",@progbits,B,comdat\nB:\n\t.long\t2\n'
     relocated = '\t.section\t.data.rel.ro.local,"aw"\nC:\n\t.quad\tA\n'
-    text = guarded(data + relocated + function("", machine), machine).text
+    data += '\t.section\t.data.relu_steps,"awG",@progbits,relu_steps,comdat\nrelu_steps:\n\t.long\t3\n'
+    late = '\t.section\t.data.rel.local,"aw"\nD:\n\t.quad\tA\n'
+    text = guarded(data + relocated + late + function("", machine), machine).text
     assert "\t.section\t.rodata\nA:" in text
     assert '\t.section\t.rodata.B,"aG",@progbits,B,comdat\nB:' in text
+    assert '\t.section\t.rodata.relu_steps,"aG",' in text
     assert relocated in text
+    assert '\t.section\t.data.rel.ro.local,"aw"\nD:' in text
 
 
 @pytest.mark.parametrize("machine", MACHINES)
