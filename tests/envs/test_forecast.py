@@ -53,6 +53,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**40), st.text(max_size=20), st.integers(0, 10_000), st.text(min_size=1, max_size=20))
+@pytest.mark.slow
 def test_random_numbers_are_numpys_to_the_bit(seed: int, task: str, attempt: int, name: str) -> None:
     rng = BatchedRng(seed, task, ["other", name])
     root = int(generator(seed, task, attempt).integers(2**63))

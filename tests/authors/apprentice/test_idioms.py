@@ -37,6 +37,7 @@ def _effect(verdict: Verdict) -> str:
 
 
 @pytest.mark.parametrize(("idiom", "mistake"), MISTAKES)
+@pytest.mark.slow
 def test_a_mistake_has_its_declared_effect(idiom: Idiom, mistake: Spelling, verifier: Verifier) -> None:
     verdict = verifier.verify(*with_mistake(idiom, mistake))
     declared = idiom.effect_of(mistake)

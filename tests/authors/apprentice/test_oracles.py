@@ -70,7 +70,10 @@ def test_oracle_passes_every_gate(name: str, verifier: Verifier) -> None:
     assert verdict.latency_us > floor_us(task, verifier.device)
 
 
-@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in EXHIBITS])
+@pytest.mark.parametrize(
+    "task",
+    [pytest.param(task, id=task.name, marks=pytest.mark.slow if i % 4 else ()) for i, task in enumerate(EXHIBITS)],
+)
 def test_oracle_of_an_exhibit_passes_every_gate(task: Task, verifier: Verifier) -> None:
     verdict = verifier.verify(oracle(task), task)
     assert verdict.latency_us is not None, verdict.feedback
@@ -106,6 +109,7 @@ STEPS = tuple(
 
 @pytest.mark.parametrize("schedule", [pytest.param(s, id=s.comment()[13:]) for s in (NAIVE, *STEPS)])
 @pytest.mark.parametrize("name", ["softmax", slow("elu"), slow("columns")])
+@pytest.mark.slow
 def test_every_schedule_computes_the_same(name: str, schedule: Schedule, verifier: Verifier) -> None:
     task = next(task for task in EXHIBITS if task.name == name)
     verdict = verifier.verify(Kernel(write_kernel(lower(task), schedule, always_right(idioms())), trusted=True), task)

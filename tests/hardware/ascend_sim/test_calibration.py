@@ -30,6 +30,7 @@ def test_two_thirds_of_the_points_are_for_fitting_and_every_family_is_checked() 
     assert {point.kernel for point in checked} == {point.kernel for point in points}
 
 
+@pytest.mark.slow
 def test_every_point_runs_at_its_published_shape(predictions: list[calibration.Prediction]) -> None:
     assert [(p.point.id, p.reason) for p in predictions if p.us is None] == []
 

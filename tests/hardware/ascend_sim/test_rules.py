@@ -106,6 +106,7 @@ def test_a_program_that_breaks_a_rule_is_reported(device: AscendSim, name: str) 
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_the_same_program_without_the_mistake_runs(device: AscendSim, name: str) -> None:
     kernel = Program(device, body_of(CASES[name], "good"))
     for compute in (True, False):

@@ -36,6 +36,7 @@ EVERY_SHORTCUT = {(0, shortcut) for shortcut in SHORTCUTS}
         "conv3d_max_log_sum_exp_relu",
     ],
 )
+@pytest.mark.slow
 def test_every_softmax_needs_its_maximum_in_some_run(name, text):
     task = find_task(f"level2/{name}")
     sets, extra = drawn(task, Kernel(text))

@@ -177,6 +177,7 @@ XOR = ("xor", "ASC_F32")
 @pytest.mark.parametrize(
     ("function", "dtype"), [(name, dtype) for name in SAME for dtype in ("ASC_F32", "ASC_F16") if (name, dtype) != XOR]
 )
+@pytest.mark.slow
 def test_a_function_of_the_library_costs_no_less_than_its_instructions(function: str, dtype: str) -> None:
     operations = {family: _figures(family) for family in ("vector", "library")}
     kind = names("asc_dtype").index(dtype)
