@@ -201,6 +201,7 @@ class _Counted:
         self._words = frozenset(_WORD.findall(self._text))
         self._methods = "\n".join(name for name, text in zip(names, texts, strict=True) if " this" in _signature(text))
         self._method_words = frozenset(_WORD.findall(self._methods))
+        # Names of operators are searched for in all names: each is looked up once.
         self.may_have = cache(self._may_have)
         self.may_be_method = cache(self._may_be_method)
 

@@ -54,8 +54,9 @@ _BEFORE_NAME = frozenset({"[", "alignas", "__attribute__", "__attribute"})
 _BEFORE_STATEMENT = frozenset({*";{}()", "using", "typedef"})
 #: Most words of an enumeration before its braces; the bits of others are not known.
 _LONGEST_ENUM = 16
-#: Most names of types that stand for others which are declared below them; those beyond have no known meaning.
-_LONGEST_CHAIN = 64
+#: Most passes over the names of types. A name that needs more, because it is declared above the names that it stands
+#: for, has no known meaning.
+_MOST_PASSES = 64
 
 
 class Kind(Enum):
@@ -128,7 +129,7 @@ def aliases(source: str, headers: Mapping[str, Type] = MappingProxyType({})) -> 
     meanings = [*_meanings(source), *((name, _ANY) for name in sorted(_parameters(source)))]
     declarations = Counter(name for name, _ in meanings)
     known = {name: Type(Kind.UNKNOWN) for name in declarations}
-    for _ in range(min(len(meanings), _LONGEST_CHAIN)):
+    for _ in range(min(len(meanings), _MOST_PASSES)):
         before, resolved = known.copy(), dict[str, Type]()
         for name, meaning in meanings:
             found = type_of(meaning.removeprefix(_ENUM), known)

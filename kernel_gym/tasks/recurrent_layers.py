@@ -1,4 +1,4 @@
-"""Recurrent layers whose products other modes of torch see."""
+"""LSTM layers split into operators that other modes of torch can observe."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _HAS_BIASES = 12
 
 
 class SeparateProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Computes each layer of an LSTM by products, sums and activations, where torch has one operator for it on a CPU.
+    """Computes each layer of an LSTM by products, sums and activations. On a CPU torch has one operator for a layer.
 
-    It is entered after the modes that are to see these.
+    Modes that observe the products must be entered before this one.
     """
 
     def __torch_dispatch__(
@@ -27,8 +27,9 @@ class SeparateProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
         added = bias + hidden_bias if args[_HAS_BIASES] else values.new_zeros(1)
         gates = torch.addmm(added, values.flatten(0, 1), to_gates.t()).view(*values.shape[:2], -1)
         results = torch.empty(*values.shape[:2], hidden.shape[-1], dtype=values.dtype)
-        for step in sorted(range(len(values)), reverse=is_reversed):
+        steps = range(len(values))
+        for step in reversed(steps) if is_reversed else steps:
             enters, keeps, change, leaves = torch.addmm(gates[step], hidden, from_hidden.t()).chunk(4, 1)
             cell = keeps.sigmoid() * cell + enters.sigmoid() * change.tanh()
             results[step] = hidden = leaves.sigmoid() * cell.tanh()
-        return results, hidden, cell, values.new_empty(0)  # the last one is for a backward pass
+        return results, hidden, cell, values.new_empty(0)  # the workspace of the backward pass is empty

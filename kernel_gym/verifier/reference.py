@@ -34,8 +34,8 @@ from kernel_gym.verifier.expected import (
 )
 from kernel_gym.verifier.values import Array, Doubles, Kind, Rows, draw, row_dimensions, stressed_input
 
-# torch keeps large tensors in large pages, which saves a tenth of a verdict's time. It reads this once, when it first
-# allocates.
+# Large tensors are kept in huge pages, which saves a tenth of a verdict's time. torch reads the variable once, when it
+# first allocates memory.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 #: Sums of exponentials that need their maximum, by their order, and what they need it against.

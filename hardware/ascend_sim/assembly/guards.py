@@ -11,7 +11,7 @@ depends on types, on names, or on what else the author's text means to the compi
 - The end of a function is no way into the next one.
 - No section holds both code and data, and none can be written and executed.
 - A label that is jumped back to is followed by the counter of basic blocks, unless the loop is empty.
-- Data with values is read-only.
+- Variables with initial values are read-only.
 
 What is not understood is refused.
 """
@@ -43,8 +43,8 @@ _TYPE = re.compile(rf"\t\.type\t({_SYMBOL}), [@%]function")
 _ALIAS = re.compile(rf"\t\.set\t({_SYMBOL}),({_SYMBOL})")
 _SECTION = re.compile(r'([\w.$\-\x80-\U0010ffff]+)(?:,"(\w*)".*)?')
 _CODE_SECTION, _LOCAL = ".text", ".L"
-#: Sections of data with values, and of those with addresses. g++ puts constants there whose type it deduces
-#: (`constexpr std::array SIZES{1, 2}`).
+#: Sections of variables with initial values, and of those whose values are addresses. g++ also puts constants there
+#: whose type it deduces (`constexpr std::array SIZES{1, 2}`).
 _DATA_SECTION = re.compile(r'\t\.data|\t\.section\t\.data(\.(?!rel[.,]).*,"a)w(.*)')
 _ADDRESSES_SECTION = re.compile(r"(\t\.section\t\.data\.rel)(?!\.ro[.,])([.,].*)")
 #: Lines that an epilogue has at most.
@@ -184,7 +184,7 @@ def _is_label(line: str) -> bool:
 
 
 def _read_only(directive: str) -> str:
-    """Return a directive with a section for constants in place of one for data that may be written."""
+    """Return a directive; one for a section of variables becomes one for a section of constants."""
     if found := _ADDRESSES_SECTION.fullmatch(directive):
         return f"{found[1]}.ro{found[2]}"
     if found := _DATA_SECTION.fullmatch(directive):
@@ -231,7 +231,7 @@ class _Code:
                 raise Refused("has a loop that is not counted")
 
     def _counts_behind(self, label: int) -> bool:
-        """Return whether the first instruction behind a label that does something calls the counter, or jumps back."""
+        """Return whether the first instruction behind a label, `nop` aside, calls the counter or only jumps back."""
         at = next(at for at in range(label, len(self._lines)) if not self._does_nothing(self._lines[at]))
         instruction = self._instructions.get(at, Instruction())
         is_empty = instruction.flow is Flow.JUMP and label <= self._labels[instruction.target] <= at

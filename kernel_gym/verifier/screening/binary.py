@@ -40,7 +40,7 @@ def screen(path: Path, language: str = "ascendc") -> tuple[Finding | None, tuple
     image, book = BytesIO(path.read_bytes()), rules.load(BOOKS[language])
     try:
         elf = ELFFile(image)
-        mistakes = (*_missing_maths(elf, book), *_too_much_code(elf, book))
+        mistakes = (*_missing_functions(elf, book), *_too_much_code(elf, book))
         return next(findings(elf, book), None), mistakes
     except Exception as error:  # the parser raises whatever a damaged table leads it to
         return _BOOK.finding("malformed", None, type(error).__name__), ()
@@ -123,7 +123,7 @@ def _symbols(elf: ELFFile, table: str, book: RuleBook) -> Iterator[Finding]:
             yield _BOOK.finding("ifunc", None, name)
         if symbol.kind == symbols.THREAD_LOCAL:
             yield _BOOK.finding("thread-local", None, name)
-        if symbol.undefined and name and not (is_allowed(name, book) or _is_maths(name, book)):
+        if symbol.undefined and name and not (is_allowed(name, book) or _is_missing(name, book)):
             yield _BOOK.finding("undefined-symbol", None, name)
         is_definition = symbol.kind in (symbols.FUNCTION, symbols.OBJECT) and not symbol.undefined
         if is_definition and name in _LOOKED_UP and name != _OF_THE_LINKER:
@@ -136,8 +136,9 @@ def is_allowed(name: str, book: RuleBook = _BOOK) -> bool:
     return bare in book.lists["symbols"] or bare.startswith(tuple(book.lists["symbol_prefixes"]))
 
 
-def _is_maths(name: str, book: RuleBook) -> bool:
-    return name.partition("@")[0] in book.lists["missing_maths"]
+def _is_missing(name: str, book: RuleBook) -> bool:
+    """Return True for library functions that honest kernels may call by mistake."""
+    return name.partition("@")[0] in book.lists["missing_functions"]
 
 
 def _too_much_code(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
@@ -149,9 +150,9 @@ def _too_much_code(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
         )
 
 
-def _missing_maths(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
+def _missing_functions(elf: ELFFile, book: RuleBook) -> Iterator[Diagnostic]:
     for symbol in symbols.of(elf):
-        if symbol.undefined and _is_maths(symbol.name, book):
+        if symbol.undefined and _is_missing(symbol.name, book):
             yield Diagnostic(
                 f"undefined reference to '{symbol.name}': the host function has no maths library, no heap, no output, "
                 "no exceptions; compute sizes with integers"

@@ -46,16 +46,20 @@ def screen(source: Source, compiled: bool = False, language: str = "ascendc") ->
     """Return the first broken rule, or None.
 
     If the text does not parse, a mistake can look like a global. Then the tree is screened only after the compiler has
-    accepted the text (`compiled`). It is parsed only if its tokens break no rule. Macros with several definitions are
-    for the preprocessed text to show; they are refused where there is none of the whole kernel.
+    accepted the text (`compiled`). It is parsed only if its tokens break no rule.
+
+    A macro with several definitions is not expanded, because only a preprocessor knows which one holds. In Ascend C the
+    tree of such a text is left to `screen_preprocessed`. Where the whole kernel has no preprocessed text, which is so
+    on GPUs and NPUs, the macro is refused.
     """
     book = rules.load(BOOKS[language])
     try:
         broken = next(findings(source, False, book), None)
-        if broken is None and (compiled or language != "ascendc"):
+        if broken is None and source.has_redefined_macros:
+            if language == "ascendc" and not compiled:
+                return None
             broken = next(_redefined_macros(book, source), None)
-        is_whole = not source.tree.has_error and not (language == "ascendc" and source.has_redefined_macros)
-        if broken is None and (compiled or is_whole):
+        if broken is None and (compiled or not source.tree.has_error):
             broken = next(_tree(book, source), None)
         return broken
     except Unreadable as error:

@@ -111,7 +111,7 @@ def test_tables_of_the_loader_are_read_only(tmp_path):
     assert rule_of(build(tmp_path, HONEST, "-Wl,-z,norelro")) == "mutable-data"
 
 
-def test_missing_maths_is_a_mistake_not_cheating(tmp_path):
+def test_missing_functions_are_a_mistake_not_cheating(tmp_path):
     text = 'extern "C" float sqrtf(float); ' + HONEST + "float f(float x) { return sqrtf(x); }"
     finding, mistakes = binary.screen(build(tmp_path, text, "-fno-builtin"))
     assert finding is None

@@ -119,7 +119,7 @@ struct Cube {
 struct Left {
     static constexpr Ticks ALL = 1 << 20;  // so that its product with seconds does not overflow
     std::vector<Ticks> ends, parts;
-    // What is left of the cost of bytes that come from this moment on and take `beside` at the rate of L2. Where units end
+    // What is left of the cost of bytes that come from this moment on and take `beside` without HBM. Where units end
     // meanwhile, the rest of the bytes comes faster.
     Ticks of(Ticks cost, Ticks beside, Ticks moment) const {
         if (ends.empty() || cost <= 0) return 0;

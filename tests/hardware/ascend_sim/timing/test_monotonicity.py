@@ -194,13 +194,6 @@ def all_cores_us(program: Program, profile: chip.ChipProfile | None = None) -> f
     return latency([f"launch_begin a={CORES // 2} b=2" if has_products else alone, *lines], profile)
 
 
-def test_products_on_other_cubes_make_a_long_one_no_shorter() -> None:
-    """One that takes tens of milliseconds, with small ones that end long before it."""
-    long, small = product(100_000, 16, 8192, X), product(128, 16, 1024, Y)
-    beside = [[long], *([small] if core % 2 == 0 else [] for core in range(1, CORES))]
-    assert all_cores_us(beside) >= all_cores_us([[long], *[[]] * (CORES - 1)]) > 20_000
-
-
 def on_cores(bodies: Program, every: int) -> Program:
     """A few bodies on one pair of cores in `every`; the others have nothing to do."""
     return [bodies[core % len(bodies)] if core // 2 % every == 0 else [] for core in range(CORES)]
@@ -246,3 +239,10 @@ def test_no_launch_is_shorter_than_the_products_of_its_busiest_cube(
     program = copying(on_cores(bodies, every), data)
     work = [[each.fetched() for each in body if each.kind == "matmul"] for body in program[:2]]
     assert all_cores_us(program) >= all_cores_us([*work, *[[]] * (CORES - 2)]) - ROUNDING_US
+
+
+def test_products_on_other_cubes_make_a_long_one_no_shorter() -> None:
+    """The long one takes tens of milliseconds, the others end long before it."""
+    long, small = product(100_000, 16, 8192, X), product(128, 16, 1024, Y)
+    beside = [[long], *([small] if core % 2 == 0 else [] for core in range(1, CORES))]
+    assert all_cores_us(beside) >= all_cores_us([[long], *[[]] * (CORES - 1)]) > 20_000

@@ -85,8 +85,8 @@ def test_more_bytes_are_never_faster(pieces: int, more: int, cores: int) -> None
 
 @few
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 48), st.floats(0.1, 1), st.sampled_from([2, 4, 16]))
-def test_the_pieces_of_a_copy_cost_what_it_costs(before: int, after: int, busy: int, rest: float, pieces: int) -> None:
-    """Cores that end while others copy leave those their share of HBM, for what they have not copied yet."""
+def test_a_copy_in_pieces_takes_as_long_as_in_one(before: int, after: int, busy: int, rest: float, pieces: int) -> None:
+    """Also where other cores end during the copy, and leave their share of HBM to what has not been copied yet."""
     profile = chip.load("910B1")
     piece = (profile["copy.issue"] + profile["copy.burst"]) / profile["clock_mhz"]
     size = 192 * KB
