@@ -14,9 +14,11 @@ help:  ## list the targets
 install: $(STAMP)  ## make .venv with everything the demo and the tests need
 
 # One stamp for the whole environment: made anew when the declared dependencies change. Modules are compiled by all
-# cores afterwards: pip does it with one, which takes longer than a minute. Some files of packages are no Python 3.
+# cores afterwards: pip does it with one, which takes longer than a minute. Some files of packages are no Python 3. Old
+# versions of pip take a minute longer to resolve the packages.
 $(STAMP): setup.cfg constraints.txt pyproject.toml
 	test -x $(BIN)/python || $$(command -v $(PYTHON) || command -v python3) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check --upgrade 'pip>=25'
 	$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[rllib,docs,dev]'
 	$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	touch $@

@@ -30,6 +30,7 @@ def run(name: str, folder: Path, *arguments: str, change: tuple[str, str] = ("",
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_gymnasium_loop_plays_an_episode(tmp_path: Path) -> None:
     lines = run("gymnasium_loop.py", tmp_path).splitlines()
     assert len(lines) == 2

@@ -44,7 +44,7 @@ def feedback(device, task, python_kernel, action, secret, place="x.shape[0] != 8
 
 
 @pytest.mark.parametrize("action", CHANNELS.values(), ids=CHANNELS)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(numbers=st.tuples(st.integers(0, 2**31), st.integers(0, 2**31)))
 def test_kernels_that_differ_in_a_number_get_the_same_feedback(action, device, relu, python_kernel, numbers):
     first, second = (feedback(device, relu, python_kernel, action, number) for number in numbers)

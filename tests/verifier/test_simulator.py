@@ -78,9 +78,9 @@ def racing() -> str:
     ("name", "task"),
     [
         ("relu_class", "level1/relu"),
-        ("relu_template", "level1/relu"),
+        pytest.param("relu_template", "level1/relu", marks=pytest.mark.slow),
         ("relu_two_launches", "level1/relu"),
-        ("softmax_rows", "level1/softmax"),
+        pytest.param("softmax_rows", "level1/softmax", marks=pytest.mark.slow),
     ],
 )
 def test_honest_kernels_are_feasible_and_repeat(verifier, name, task):
@@ -164,11 +164,13 @@ SHRINK = "        n = n - (n >> 12) * 4000;\n"
     "text",
     [
         pytest.param(before_relu("if (n > 2048) { n = 64; }"), id="skips large tiles"),
-        pytest.param(changed(CALL, SHRINK + CALL), id="skips without a branch"),
+        pytest.param(changed(CALL, SHRINK + CALL), id="skips without a branch", marks=pytest.mark.slow),
         pytest.param(changed(OUT, OUT + SHRINK), id="writes a part"),
-        pytest.param(changed(IN, IN + SHRINK), id="reads a part"),
+        pytest.param(changed(IN, IN + SHRINK), id="reads a part", marks=pytest.mark.slow),
         pytest.param(changed("<<<blocks", "<<<(t.total > 100000 ? 1 : blocks)"), id="launches a part"),
-        pytest.param(changed("CopyIn(offset, n)", "CopyIn(offset % 4096, n)"), id="reads one tile again"),
+        pytest.param(
+            changed("CopyIn(offset, n)", "CopyIn(offset % 4096, n)"), id="reads one tile again", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_less_work_at_the_timing_sizes_is_wrong(judge, text):

@@ -122,6 +122,7 @@ def test_a_half_of_a_product_is_computed_beside_the_stage_behind_it(name: str, e
     assert f"t.early = {early};" in source
 
 
+@pytest.mark.slow
 def test_a_product_in_front_of_few_elements_is_not_halved() -> None:
     assert "op0.Process(1);" not in oracle(suites.find_task("level1/scaled_dot_product_attention")).source
 
@@ -136,6 +137,7 @@ def test_a_reduction_behind_a_group_norm_reduces_each_group_first() -> None:
     assert kinds_of(rest) == ["tile", "row"]
 
 
+@pytest.mark.slow
 def test_numbers_of_rows_are_compared_together() -> None:
     source = oracle(suites.find_task("level2/matmul_scale_residual_add_clamp_log_sum_exp_mish")).source
     assert "AscendC::Select(stat" in source
@@ -305,6 +307,7 @@ def test_an_expert_computes_gelu_without_an_error_function() -> None:
     assert np.abs(x / (1 + np.exp(power)) - exact).max() < 8e-8
 
 
+@pytest.mark.slow
 def test_an_expert_computes_gelu_by_one_exponential() -> None:
     gelu = suites.find_task("level1/min_gpt_new_gelu")
     assert "AscendC::Tanh" in fluent(gelu).source
@@ -347,6 +350,7 @@ def test_a_group_norm_is_one_stage_with_what_comes_before_and_after() -> None:
     assert any(step.access and step.access.buffer == "scale" for step in norm.steps)
 
 
+@pytest.mark.slow
 def test_groups_of_a_norm_stay_on_chip_and_pass_every_gate(verifier: Verifier) -> None:
     """They are read once: the ring has a quarter more than one group."""
     task = suites.find_task("level1/group_norm")
@@ -358,6 +362,7 @@ def test_groups_of_a_norm_stay_on_chip_and_pass_every_gate(verifier: Verifier) -
     assert verdict.feasible, verdict.feedback
 
 
+@pytest.mark.slow
 def test_an_instance_norm_is_one_stage_with_what_comes_before_and_after() -> None:
     assert kinds_of_stages("level2/conv2d_instance_norm_divide") == [Filters, Convolution, Nest]
 
@@ -488,7 +493,7 @@ def test_reductions_of_tiles_pass_every_gate_and_the_apprentice_does_not_write_t
     [
         ("cumprod", {"function": "prod"}),
         ("cumsum_reverse", {"backwards": True}),
-        ("cumsum_exclusive", {"exclusive": True}),
+        pytest.param("cumsum_exclusive", {"exclusive": True}, marks=pytest.mark.slow),
         ("masked_cumsum", {"factor": "mask"}),
     ],
 )

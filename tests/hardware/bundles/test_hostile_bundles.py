@@ -255,7 +255,9 @@ OVER_INPUTS = {
 }
 
 
-@pytest.mark.parametrize("name", OVER_INPUTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if i else ()) for i, name in enumerate(OVER_INPUTS)]
+)
 def test_an_input_that_is_the_memory_of_an_output_is_timed_as_a_copy(sample, name):
     """A kernel could add to it, and never read it."""
     verdict = judge(sample("relu", GIVEN, model(OVER_INPUTS[name])), "reference")

@@ -352,9 +352,10 @@ def test_parameters_for_which_the_reference_is_noisy_are_drawn_again():
     assert all(output.clear for output in values.expected)
 
 
-NETWORKS = ("mobilenet_v1", *(pytest.param(n, marks=SLOW) for n in ("unet_softmax", "mobilenet_v2", "efficientnet_b0")))
+NETWORKS = ("mobilenet_v1", "unet_softmax", "mobilenet_v2", "efficientnet_b0")
 
 
+@SLOW
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_image_has_the_result_of_another_in_networks_that_would_damp_what_differs(name):
     task = find_task(f"level3/{name}")

@@ -14,6 +14,7 @@ def test_a_million_random_records_crash_nothing_under_sanitizers(seed: int) -> N
     assert outcomes["accepted"] > 10_000
 
 
+@pytest.mark.slow
 def test_random_records_crash_nothing() -> None:
     outcomes = fuzz(7, 25_000)
     assert outcomes["accepted"] > 1_000
