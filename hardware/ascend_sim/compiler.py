@@ -11,7 +11,7 @@ from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim import call_types, gimple, operations
 from kernel_gym.hardware.ascend_sim.assembly.guards import COPYING, guarded
 from kernel_gym.hardware.ascend_sim.assembly.instructions import Refused
-from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version
+from kernel_gym.hardware.ascend_sim.runtime import LIBRARIES, SimulatorBuild, kernel_flags, major_version, types_of
 from kernel_gym.hardware.bundles.launch_text import OURS
 from kernel_gym.hardware.device import Diagnostic
 from kernel_gym.hardware.host import runtime as host
@@ -96,7 +96,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf) or _beyond_arrays(dump, runtime)
         if not errors:
-            operations.count(folder / OBJECT, dump, text, runtime.types, elf, code.computed, calls)
+            operations.count(folder / OBJECT, dump, text, types_of(prelude), elf, code.computed, calls)
             _write_functions(folder / f"{OBJECT}{FUNCTIONS}", elf)
     return cores.unmarked, errors
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 from kernel_gym import activity
@@ -63,6 +63,7 @@ KERNEL_FLAGS = (
     "-fsigned-char",  # as on x86-64
     *("-ffp-contract=off", "-fno-stack-protector", "-fno-threadsafe-statics", "-fno-asynchronous-unwind-tables"),
     "-fno-unwind-tables",
+    "-fno-zero-initialized-in-bss",  # among the variables that become constants (assembly/guards.py)
     *("-fsanitize-coverage=trace-pc", "-ftemplate-depth=128", "-fconstexpr-ops-limit=1000000"),
     *("-Wuninitialized", "-Wno-maybe-uninitialized"),  # certain ones only (compiler.py)
     "-Werror=narrowing",  # an error in the device's compiler, a warning of g++
@@ -102,8 +103,8 @@ LIBRARIES = (
 #: The names that kernel code may find in the device's executable.
 EXPORTS = "{ asc_*; __sanitizer_cov_trace_pc; __wrap_mem*; };\n"
 
-#: The file of the names that the headers give to types.
-_TYPES = "types.list"
+#: The names that a precompiled header gives to types are in a file of its name with this suffix.
+_TYPES = ".types"
 #: The parts of the sandbox that are linked into the executable.
 _SANDBOX = ("seccomp", "landlock", "jail")
 
@@ -126,14 +127,15 @@ class SimulatorBuild:
         """The header that is precompiled; its precompiled form lies beside it."""
         return self.folder / "include" / "prelude.h"
 
-    @cached_property
-    def types(self) -> dict[str, source_names.Type]:
-        """What the names are that the headers give to types."""
-        return source_names.read(self.folder / _TYPES)
-
     def prelude_with(self, library: str) -> Path:
         """Return the header that is precompiled for kernels that include a library."""
         return _with(self.prelude, library)
+
+
+@cache
+def types_of(header: Path) -> dict[str, source_names.Type]:
+    """Return what the names are that a precompiled header gives to types."""
+    return source_names.read(header.with_suffix(_TYPES))
 
 
 @cache
@@ -203,7 +205,6 @@ def _build(target: SimulatorBuild) -> None:
         marshal.generate(HERE / "include" / "abi.h", work)
         _build_executable(target.compiler, work)
         _precompile_preludes(target.compiler, work / "include" / "prelude.h")
-        _list_types(target.compiler, work)
         for leftover in (*work.glob("*.o"), *work.glob("*.inc"), *work.glob("executor_common.h*")):
             leftover.unlink()
         (work / builds.USED).touch()
@@ -291,16 +292,11 @@ def _precompile_preludes(compiler: str, prelude: Path) -> None:
 
 
 def _precompile(compiler: str, header: Path) -> None:
-    flags = (*kernel_flags(compiler), "-I", str(header.parent), "-x", "c++-header")
-    _call(compiler, *flags, str(header), "-o", f"{header}.gch")
-
-
-def _list_types(compiler: str, work: Path) -> None:
-    """Write what the names are that the headers, with all libraries, give to types."""
-    header, text = _with(work / "include" / "prelude.h", LIBRARIES[-1]), work / "headers.ii"
-    flags = (*kernel_flags(compiler), "-I", str(header.parent), "-w", "-x", "c++")
-    _call(compiler, *flags, "-E", "-P", str(header), "-o", str(text))
-    source_names.write(work / _TYPES, source_names.declared(text.read_text(encoding="utf-8")))
+    """Precompile a header, and write what the names are that it gives to types."""
+    flags, text = (*kernel_flags(compiler), "-I", str(header.parent)), header.with_suffix(".ii")
+    _call(compiler, *flags, "-x", "c++-header", str(header), "-o", f"{header}.gch")
+    _call(compiler, *flags, "-w", "-x", "c++", "-E", "-P", str(header), "-o", str(text))
+    source_names.write(header.with_suffix(_TYPES), source_names.declared(text.read_text(encoding="utf-8")))
     text.unlink()
 
 

@@ -152,7 +152,7 @@ def draw_mixed(
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
     for i, spec in enumerate(signature.inputs):
-        if spec.domain.kind == "index" and not spec.domain.distinct and 1 < spec.numel <= FEW_INDICES:
+        if spec.domain.kind == "index" and not spec.domain.distinct and 2 < spec.numel <= FEW_INDICES:
             values[i] = _even_indices(spec, rng)
     if not stress:
         high = _is_reduction(signature)
@@ -380,10 +380,15 @@ def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
 
 
 def _even_indices(spec: InputSpec, rng: np.random.Generator) -> Array:
-    """Return one index from the middle of each part of the range: the sum of a few lengths is alike for all kernels."""
-    places = rng.permutation(spec.numel) + rng.uniform(3 / 8, 5 / 8, spec.numel)
+    """Return both ends of the range, and between them an index from the middle of each part of it.
+
+    The sum of a few lengths is alike for all kernels, and work on what the longest one needs cannot be left out.
+    """
+    places = np.arange(spec.numel) + rng.uniform(3 / 8, 5 / 8, spec.numel)
     low, limit = spec.domain.low, max(spec.domain.limit, 1) - spec.domain.low
-    return np.floor(low + places * limit / spec.numel).astype(spec.dtype).reshape(spec.shape)
+    indices = np.floor(low + places * limit / spec.numel)
+    indices[0], indices[-1] = low, low + limit - 1
+    return rng.permutation(indices).astype(spec.dtype).reshape(spec.shape)
 
 
 def _normal(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

@@ -289,7 +289,7 @@ __aicore__ uint64_t cut_by_parameter(uint64_t a) { Narrow<uint8_t>::Byte b = a; 
     build = built(device, text)
     assert build.artifact is not None
     dump = build.artifact.with_name(operations.DUMP).read_text()
-    blocks = gimple.read_dump(dump, text, runtime.runtime().types)
+    blocks = gimple.read_dump(dump, text, runtime.types_of(runtime.runtime().prelude))
     floats = {name: sum(each.float for each in of) for name, of in blocks.items()}
     integers = {name: sum(each.integer for each in of) for name, of in blocks.items()}
     assert floats["_Z12of_parameterf"] == floats["_Z9of_headerf"] == floats["_Z8of_arrayf"] == 2
@@ -303,6 +303,19 @@ def test_a_typedef_costs_the_same_wherever_it_stands(device: AscendSim, blank: i
     prices = []
     for declaration in ("using Wide = unsigned long long;", "typedef unsigned long long Wide;"):
         artifact = built(device, source("", 0, prelude="\n" * blank + declaration + function)).artifact
+        assert artifact is not None
+        rows = artifact.with_name(artifact.name + operations.SUFFIX).read_text().splitlines()
+        prices.append([row.split()[1:] for row in rows])
+    assert prices[0] == prices[1]
+
+
+def test_an_alias_may_have_the_name_of_one_in_a_library_that_is_not_included(device: AscendSim) -> None:
+    """`Matmul` has types of the name `T`."""
+    box = "\nstruct Box { using T = uint32_t; T v; __aicore__ T Next(T x) const { return x + v; } };"
+    use = "\n__aicore__ uint32_t next(Box &box, uint32_t x) { return box.Next(x); }\n"
+    prices = []
+    for name in ("T", "Own"):
+        artifact = built(device, source("", 0, prelude=re.sub(r"\bT\b", name, box) + use)).artifact
         assert artifact is not None
         rows = artifact.with_name(artifact.name + operations.SUFFIX).read_text().splitlines()
         prices.append([row.split()[1:] for row in rows])

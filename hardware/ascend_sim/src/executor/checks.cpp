@@ -139,6 +139,7 @@ Instr Executor::vector_instr(Family family, uint32_t op, uint32_t dtype, const S
     record.repeats = steps.repeats;
     record.elements = static_cast<uint32_t>(steps.elements);
     record.tail = steps.counted && steps.lanes && steps.elements % steps.lanes != 0;
+    if (!steps.counted && family == Family::Vector) record.blocks = steps.blocks(std::max(1u, bytes_of_dtype(dtype)));
     return record;
 }
 

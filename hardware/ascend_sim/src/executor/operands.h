@@ -41,6 +41,14 @@ struct Steps {
                        : (mask[0] ? 64 - static_cast<uint32_t>(__builtin_clzll(mask[0])) : 0);
     }
     bool active(uint32_t lane) const { return counted || (mask[lane / 64] >> (lane % 64) & 1); }
+    // The blocks of a repeat that have active elements, a bit for each.
+    uint8_t blocks(uint32_t element) const {
+        const uint32_t each = 32 / element;
+        uint8_t found = 0;
+        for (uint32_t lane = 0, block = 0; lane < lanes; lane += each, ++block)
+            found |= (mask[lane / 64] >> (lane % 64) & ((1ull << each) - 1) ? 1u : 0u) << block;
+        return found;
+    }
     // True if no lane before the last active one is inactive.
     bool solid() const {
         const uint32_t n = counted ? lanes : lanes_in(0);

@@ -93,7 +93,7 @@ struct Instr {
     uint8_t tail;          // count form whose byte count is not a multiple of 256
     uint8_t atomic;
     uint8_t bypass;  // copies: the global side has a cache hint that keeps it out of L2
-    uint8_t reserved;
+    uint8_t blocks;  // vector with a mask: those of a repeat that have active elements, a bit for each
 };
 
 // A destination of instruction records.

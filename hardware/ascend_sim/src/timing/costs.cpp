@@ -21,10 +21,12 @@ constexpr uint32_t bank_groups = 16, block_bytes = 32, blocks_of_a_repeat = 8;
 struct Groups {
     std::array<uint8_t, bank_groups> blocks{};
 
-    void add(const Operand &operand, uint32_t repeat, uint32_t count) {
+    // `accessed` has a bit for each block of a repeat.
+    void add(const Operand &operand, uint32_t repeat, uint32_t accessed) {
         const uint32_t first = operand.addr / block_bytes + repeat * operand.repeat_stride;
-        if (operand.block_stride == 0) count = 1;
-        for (uint32_t i = 0; i < count; ++i) ++blocks[(first + i * operand.block_stride) % bank_groups];
+        if (operand.block_stride == 0) accessed = 1;
+        for (uint32_t i = 0; i < blocks_of_a_repeat; ++i)
+            blocks[(first + i * operand.block_stride) % bank_groups] += accessed >> i & 1;
     }
     uint32_t fullest() const { return *std::max_element(blocks.begin(), blocks.end()); }
     bool meets(const Groups &other) const {
@@ -152,9 +154,10 @@ Ticks Costs::conflict(const Instr &instr) const {
     const uint32_t first_read = is_plain && reads_destination(instr.op) ? 0 : 1;
     const bool is_cut = instr.tail && instr.repeats > 1;  // all repeats but the last are full
     const uint64_t lanes = is_cut ? up(256, element_bytes(instr.dtype)) : up(instr.elements, instr.repeats);
-    const uint32_t count = is_plain ? static_cast<uint32_t>(std::clamp<uint64_t>(
-                                          up(lanes * element_bytes(instr.dtype), block_bytes), 1, blocks_of_a_repeat))
-                                    : blocks_of_a_repeat;
+    const uint64_t count =
+        is_plain ? std::clamp<uint64_t>(up(lanes * element_bytes(instr.dtype), block_bytes), 1, blocks_of_a_repeat)
+                 : blocks_of_a_repeat;
+    const uint32_t accessed = instr.blocks ? instr.blocks : (1u << count) - 1;
     const uint32_t repeats = period(instr);
     const Ticks computed = repeat(instr);
     Ticks total = 0;
@@ -162,13 +165,13 @@ Ticks Costs::conflict(const Instr &instr) const {
         Groups written, read;
         uint32_t fullest = 1;
         bool overtaken = false;
-        if (instr.operands) written.add(instr.operand[0], number, count);
+        if (instr.operands) written.add(instr.operand[0], number, accessed);
         for (uint32_t i = first_read; i < instr.operands; ++i) {
             Groups source;
-            source.add(instr.operand[i], number, count);
+            source.add(instr.operand[i], number, accessed);
             fullest = std::max(fullest, source.fullest());
             if (!is_plain) continue;
-            read.add(instr.operand[i], number, count);
+            read.add(instr.operand[i], number, accessed);
             overtaken |=
                 i && instr.operands > 2 && same_bank(instr.operand[0], instr.operand[i]) && written.meets(source);
         }

@@ -328,6 +328,19 @@ def test_a_stride_that_keeps_to_one_bank_group_is_not_faster(device: AscendSim) 
     assert across > along + 64 * 6 / chip.load()["clock_mhz"]
 
 
+@pytest.mark.parametrize(
+    ("mask", "blocks"), [("0xFF", 1), ("0x0101010101010101", 8), ("0x0F0F0F0F0F0F0F0F", 8), ("~0", 8)]
+)
+def test_a_mask_costs_the_blocks_that_it_touches(device: AscendSim, mask: str, blocks: int) -> None:
+    """A repeat with eight blocks in one bank group, of which the mask leaves out elements or whole blocks."""
+    call = "for (int i = 0; i < 64; ++i) Adds(a, a, 1.0f, mask, 8, {16, 16, 1, 1});"
+    one, some = (
+        us(device, SETUP + LOAD + f"uint64_t mask[2] = {{uint64_t({lanes}), 0}};" + call + STORE)
+        for lanes in ("1", mask)
+    )
+    assert some - one == pytest.approx(64 * 8 * (blocks - 1) / chip.load()["clock_mhz"], rel=0.02)
+
+
 GATHER = """
     TBuf<> tp, tg; pipe.InitBuffer(tp, 256); pipe.InitBuffer(tg, 65536);
     LocalTensor<uint32_t> places = tp.Get<uint32_t>(); LocalTensor<float> g = tg.Get<float>();
