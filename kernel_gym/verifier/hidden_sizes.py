@@ -30,10 +30,10 @@ DRAWS = 40
 ALIGNED_DRAWS, ALIGNED = 4, 64
 #: Tensors at drawn sizes may be this many times as large as those of the pattern.
 LARGER = 1.5
-#: Edges of how work is split: one to three elements, less than half of a block and more, one element more or less than
-#: whole blocks, about one element or one block for each core.
-Edge: TypeAlias = Literal["few", "some", "most", "over", "under", "cores"]
-EDGES: tuple[Edge, ...] = ("few", "some", "most", "over", "under", "cores")
+#: Edges of how work is split: one element, two or three, less than half of a block and more, one element more or less
+#: than whole blocks, about one element or one block for each core.
+Edge: TypeAlias = Literal["one", "few", "some", "most", "over", "under", "cores"]
+EDGES: tuple[Edge, ...] = ("one", "few", "some", "most", "over", "under", "cores")
 #: Elements of a block, of which the smaller are tried if the larger do not work, and numbers of cores.
 BLOCKS, CORES = (64, 16, 8), (8, 16, 20, 24, 32, 40, 48)
 #: Elements of a part of a block: at least, and fewer than.
@@ -88,9 +88,11 @@ def _edge_sizes(task: Task, edge: Edge, block: int, names: list[str], rng: np.ra
     sizes = {
         name: min(divisor * growth * int(rng.integers(1, most + 1)), public[name]) for name, divisor in divisors.items()
     }
+    if edge == "one":
+        return sizes
     name = str(rng.choice(names))
     if edge == "few":
-        return sizes | {name: min(sizes[name] * int(rng.integers(1, 4)), public[name])}
+        return sizes | {name: min(sizes[name] * int(rng.integers(2, 4)), public[name])}
     if edge in PARTS:
         return sizes | {name: divisors[name] * max(1, int(rng.integers(*PARTS[edge])) // divisors[name])}
     largest = max(dict(case.sizes).get(name, 0) for case in task.cases)

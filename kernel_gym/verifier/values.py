@@ -152,8 +152,8 @@ def draw_mixed(
     spread, tame = ROW_FACTOR["mixed" if stress else "ordinary"], rung == len(SPIKES["mixed"])
     values = [_varied(_pooled(spec, "normal", int(tame), rng), spec, spread, rng) for spec in signature.inputs]
     for i, spec in enumerate(signature.inputs):
-        if spec.domain.kind == "index" and not spec.domain.distinct and 2 < spec.numel <= FEW_INDICES:
-            values[i] = _even_indices(spec, rng)
+        if spec.domain.kind == "index" and not spec.domain.distinct and spec.numel > 2:
+            values[i] = _even_indices(spec, rng) if spec.numel <= FEW_INDICES else _with_ends(values[i], spec, rng)
     if not stress:
         high = _is_reduction(signature)
         values = [_with_peaks(array, spec, rng, high) for array, spec in zip(values, signature.inputs, strict=True)]
@@ -377,6 +377,13 @@ def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
         step = int(rng.integers(1, limit + 1))
         return np.arange(spec.numel, dtype=np.int64) * step % limit + low
     return np.asarray(rng.integers(low, low + limit, spec.shape))
+
+
+def _with_ends(indices: Array, spec: InputSpec, rng: np.random.Generator) -> Array:
+    """Return indices, changed in place, among which are both ends of their range."""
+    places = rng.choice(spec.numel, 2, replace=False)
+    indices.reshape(-1)[places] = spec.domain.low, max(spec.domain.limit, 1) - 1
+    return indices
 
 
 def _even_indices(spec: InputSpec, rng: np.random.Generator) -> Array:

@@ -178,7 +178,8 @@ def test_edges_are_small_and_drawn_for_each_kernel():
         {case.name: task.instance(case).signature.inputs[0].numel for case in cases if case.role == "hidden"}
         for cases in drawn
     ]
-    assert all(total["edge_few"] <= 3 and total["edge_over"] % 64 == 1 for total in totals)
+    assert all(total["edge_one"] == 1 < total["edge_few"] <= 3 for total in totals)
+    assert all(total["edge_over"] % 64 == 1 for total in totals)
     assert all(list(total) == [f"edge_{edge}" for edge in EDGES] for total in totals)
     assert all(total["edge_under"] % 64 == 63 for total in totals)
     assert all(3 < total["edge_some"] < 32 <= total["edge_most"] < 63 for total in totals)

@@ -450,6 +450,15 @@ def test_the_last_inputs_that_are_announced_are_those_of_the_set(make_task):
         assert len(announced) >= draws
 
 
+@pytest.mark.parametrize("name", ["attention/paged_attention_kv_cache", "attention/rope", "level1/cross_entropy_loss"])
+def test_indices_have_both_ends_of_their_range(name):
+    task = find_task(name)
+    specs = task.instance(task.timing).signature.inputs
+    values = mixed(*specs, seed=1)[0]
+    ends = [(array.min(), array.max() + 1) for array, spec in zip(values, specs, strict=True) if spec.domain.limit > 1]
+    assert ends == [(spec.domain.low, spec.domain.limit) for spec in specs if spec.domain.limit > 1]
+
+
 @pytest.mark.parametrize("name", ["attention/paged_attention_kv_cache", "attention/multi_head_latent_attention"])
 def test_a_few_lengths_ask_for_as_much_work_of_every_kernel(name):
     """Otherwise one kernel has another latency for each comment in it."""
