@@ -83,6 +83,8 @@ NEIGHBOUR, NEARLY = 32, 3.0
 POOL, PIECE, OTHER_PIECE = 1 << 18, 1 << 14, 12_289
 #: Most indices that count as few: how much work there is at the timing sizes may depend on each of them.
 FEW_INDICES = 16
+#: One of so many numbers of an argument between 0 and 1 is zero at the timing sizes.
+ZEROS = 1 << 14
 #: Least number of rows that the leading dimensions of an argument are read as, and of values in a row that is stressed.
 ROWS, ROW = 8, 1024
 #: One of so many rows is stressed, and one of so many is severe.
@@ -157,6 +159,8 @@ def draw_mixed(
     if not stress:
         high = _is_reduction(signature)
         values = [_with_peaks(array, spec, rng, high) for array, spec in zip(values, signature.inputs, strict=True)]
+    elif not tame:
+        _with_zeros(values, signature, rung, rng)
     position = stressed_input(signature)
     if position is None or not stress:
         return tuple(values), None
@@ -377,6 +381,17 @@ def _indices(spec: InputSpec, kind: Kind, rng: np.random.Generator) -> Array:
         step = int(rng.integers(1, limit + 1))
         return np.arange(spec.numel, dtype=np.int64) * step % limit + low
     return np.asarray(rng.integers(low, low + limit, spec.shape))
+
+
+def _with_zeros(values: list[Array], signature: Signature, rung: int, rng: np.random.Generator) -> None:
+    """Set a few numbers to zero in one of the arguments between 0 and 1: in the last of them on rung 0, then in others.
+
+    The reference may be infinite where the argument of a logarithm is zero, and finite where a factor is.
+    """
+    units = [i for i, spec in enumerate(signature.inputs) if _is_float_argument(spec) and spec.domain.kind == "unit"]
+    if rung < len(units):
+        array = values[units[-1 - rung]].reshape(-1)
+        array[rng.integers(0, array.size, 1 + array.size // ZEROS)] = 0.0
 
 
 def _with_ends(indices: Array, spec: InputSpec, rng: np.random.Generator) -> Array:

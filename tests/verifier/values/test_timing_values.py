@@ -459,6 +459,13 @@ def test_indices_have_both_ends_of_their_range(name):
     assert ends == [(spec.domain.low, spec.domain.limit) for spec in specs if spec.domain.limit > 1]
 
 
+def test_targets_of_a_divergence_may_be_zero():
+    task = find_task("level1/kl_div_loss")
+    predictions, targets = make(task, task.timing, "mixed", SEEDS, "timed").values
+    assert predictions.min() > 0
+    assert 0 < (targets == 0).sum() < 0.01 * targets.size
+
+
 @pytest.mark.parametrize("name", ["attention/paged_attention_kv_cache", "attention/multi_head_latent_attention"])
 def test_a_few_lengths_ask_for_as_much_work_of_every_kernel(name):
     """Otherwise one kernel has another latency for each comment in it."""
