@@ -177,7 +177,7 @@ Ticks Costs::conflict(const Instr &instr) const {
         }
         fullest = std::max({fullest, read.fullest(), written.fullest()});
         const Ticks accessed = read_read_ * (fullest - 1) + CYCLE;
-        total += accessed > computed ? accessed - computed : overtaken && fullest == 1 ? read_write_ : 0;
+        total += std::max<Ticks>(accessed - computed, overtaken ? read_write_ : 0);
     }
     return total * instr.repeats / repeats;
 }

@@ -112,6 +112,12 @@ def test_blocks_of_an_operand_in_one_bank_group_are_read_one_after_another(
     assert ns(one(add)) == pytest.approx(24 + 64 * per_repeat, abs=0.05)
 
 
+def test_sources_that_meet_do_not_hide_the_destination() -> None:
+    """A division takes longer than its sources do that meet in a bank group."""
+    apart, meeting = (ns(one(vector(DIV, 64, operands=3, dst=0, src0=0, src1=src1))) for src1 in (0x1100, 0x1000))
+    assert meeting >= apart > ns(one(vector(DIV, 64, operands=3, dst=0x20000, src0=0, src1=0x1100)))
+
+
 def test_a_short_last_repeat_makes_no_other_shorter() -> None:
     add = vector(ADD, 2, operands=2, dst=0x10100, src0_block=16)
     cut = vector(ADD, 2, operands=2, dst=0x10100, src0_block=16, elements=65, tail=1)
