@@ -12,6 +12,7 @@ from typing import Literal
 
 import torch
 
+from kernel_gym.tasks.bounds import LeftOutBounds
 from kernel_gym.tasks.constant_parts import ConstantActivations, ConstantWeights
 from kernel_gym.tasks.exponentials import Shortcut, SumsOfExponentials
 from kernel_gym.tasks.recurrent_layers import SeparateProducts
@@ -40,6 +41,7 @@ class Trial:
             each softmax in the order in which they are computed; None for all rows.
         rounded: Whether sums are off as those of another order of summation in float32 would be, or the results of all
             operators are rounded to float32. Both are for runs in float64.
+        without_bounds: Which bounds are left out, in the order in which they are used, see `LeftOutBounds`.
         fewer_iterations: How many of the module's last iterations are left out.
         exponentials: Whether sums of exponentials are looked at.
         shortcut: How these are computed without their maximum; None for as they are.
@@ -54,6 +56,7 @@ class Trial:
     half_summand: tuple[int, int] | None = None
     constant_weights: dict[int, list[int] | None] = field(default_factory=dict)
     rounded: Literal["sums", "results"] | None = None
+    without_bounds: list[int] = field(default_factory=list)
     fewer_iterations: int = 0
     exponentials: bool = False
     shortcut: Shortcut | None = None
@@ -71,6 +74,7 @@ class Counts:
         softmaxes: Shape of the weights of each softmax in float32; (0,) if there is only one weight in a sum.
         constant_activations: Number of activations whose results are the same in all rows without stress; 0 if it was
             was not said which rows these are.
+        bounds: Number of bounds of floats, such as those of clamps.
         overflows: Whether the arguments of each sum of exponentials overflow, whichever constant is subtracted.
         wide_products: Number of products in float32 of which bfloat16 does not hold an operand; 0 if the trial does not
             say that they are counted.
@@ -80,6 +84,7 @@ class Counts:
     additions: list[int] = field(default_factory=list)
     softmaxes: list[tuple[int, ...]] = field(default_factory=list)
     constant_activations: int = 0
+    bounds: int = 0
     overflows: list[bool] = field(default_factory=list)
     wide_products: int = 0
 
@@ -98,6 +103,7 @@ class TrialModes:
         self._softmaxes = ConstantWeights(
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )
+        self._bounds = LeftOutBounds(trial.without_bounds)
         self._activations = None if usual is None else ConstantActivations(usual)
         self._sums = SumsOfExponentials(trial.shortcut, trial.shortened) if trial.exponentials else None
         self._wide = WideProducts() if trial.wide_products else None
@@ -107,7 +113,8 @@ class TrialModes:
     def __enter__(self) -> None:
         optional = (mode or nullcontext() for mode in (self._activations, self._sums, self._wide))
         layers = SeparateProducts()  # type: ignore[no-untyped-call]
-        for mode in (self._products, self._additions, self._softmaxes, *optional, self._rounding, layers):
+        always = (self._products, self._additions, self._softmaxes, self._bounds)
+        for mode in (*always, *optional, self._rounding, layers):
             self._entered.enter_context(mode)
 
     def __exit__(
@@ -121,7 +128,15 @@ class TrialModes:
         constant = 0 if self._activations is None else self._activations.count
         overflows = [] if self._sums is None else self._sums.overflows
         wide = 0 if self._wide is None else self._wide.count
-        return Counts(self._products.work, self._additions.sizes, self._softmaxes.shapes, constant, overflows, wide)
+        return Counts(
+            self._products.work,
+            self._additions.sizes,
+            self._softmaxes.shapes,
+            constant,
+            self._bounds.count,
+            overflows,
+            wide,
+        )
 
 
 def _rounding(trial: Trial) -> AbstractContextManager[object]:

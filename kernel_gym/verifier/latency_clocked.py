@@ -15,6 +15,7 @@ the kernel is timed again on new values of its own, and then takes at least as l
 
 from __future__ import annotations
 
+from itertools import chain
 from statistics import median
 
 from kernel_gym.hardware.device import Build, Clocked, Device, Timing
@@ -55,9 +56,8 @@ def measure(device: Device, build: Build, task: Task, checked: Checked, sets: Ke
     drawn = [sets.timing()]
     if kind == "ordinary":
         drawn.append(sets.references.draw(task, task.timing, kind, "ordinary", build.kernel))
-    own, overflowing = drawn[-1], sets.references.draw_overflowing(task, build.kernel, drawn)
-    showing = sets.references.draw_for_quarters(task, build.kernel, drawn)
-    for values in [*drawn[:-1], *([overflowing] if overflowing else []), *showing]:
+    own, further = drawn[-1], sets.references.draw_further(task, build.kernel, drawn)
+    for values in chain(drawn[:-1], further):
         compared = check_one(device, build, task, values)
         if isinstance(compared, Incorrect):
             return compared

@@ -101,16 +101,12 @@ class _Measurement:
         return values, run if values.values is inputs else self._run(values.case, values.values)
 
     def _other_sets(self, first: ValueSet) -> Iterator[ValueSet]:
-        """Yield values without stress, if stress may hide other rows, and such on which exponentials overflow, or parts
-        of products show, that do not on the others."""
+        """Yield values without stress, if stress may hide other rows, and such on which further parts show."""
         sets, references, kernel = [first], self.sets.references, self.build.kernel
         if not rows_are_independent(self.task):
             sets.append(references.draw(self.task, self.task.timing, "ordinary", "ordinary", kernel))
             yield sets[-1]
-        overflowing = references.draw_overflowing(self.task, kernel, sets)
-        if overflowing is not None:
-            yield overflowing
-        yield from references.draw_for_quarters(self.task, kernel, sets)
+        yield from references.draw_further(self.task, kernel, sets)
 
     def _extrapolate(self, stopped: Run, values: ValueSet) -> Outcome:
         """Return the latency of a kernel that is too slow to run, extrapolated from two sizes at which it is computed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import TypeAlias
@@ -43,6 +43,7 @@ from kernel_gym.verifier.reference import (
 )
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parameters, parts
+from kernel_gym.verifier.sensitivity.bounds import draw_reaching
 from kernel_gym.verifier.sensitivity.half_precision import rounded, sharpened
 from kernel_gym.verifier.sensitivity.overflow import draw_overflowing, needing_maximum
 from kernel_gym.verifier.values import (
@@ -116,17 +117,17 @@ class References:
             drawn = replace(drawn, maxima=needing_maximum(task, drawn))
         return replace(drawn, key=seeds.variables(drawn.values))
 
-    def draw_overflowing(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> ValueSet | None:
-        """Return the kernel's own values of the timing sizes on which exponentials overflow without a maximum that
-        they do not need on the others.
+    def draw_further(self, task: Task, kernel: Kernel, others: Sequence[ValueSet]) -> Iterator[ValueSet]:
+        """Yield the kernel's own values of the timing sizes on which parts of the task show that do not on the others.
 
-        None is returned if there are none.
+        On the first ones exponentials overflow without a maximum, then products show, then bounds are reached.
         """
-        return draw_overflowing(task, self.seeds(kernel, task), others)
-
-    def draw_for_quarters(self, task: Task, kernel: Kernel, others: list[ValueSet]) -> list[ValueSet]:
-        """Return the kernel's own values of the timing sizes on which products show that do not on the others."""
-        return draw_for_quarters(task, self.seeds(kernel, task), others)
+        seeds, others = self.seeds(kernel, task), list(others)
+        overflowing = draw_overflowing(task, seeds, others)
+        if overflowing is not None:
+            yield overflowing
+        yield from draw_for_quarters(task, seeds, others)
+        yield from draw_reaching(task, seeds, others)
 
     def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""

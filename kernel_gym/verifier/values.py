@@ -245,6 +245,21 @@ def tilted(values: tuple[Array, ...], signature: Signature, again: int) -> tuple
     )
 
 
+def shifted(values: tuple[Array, ...], signature: Signature, offset: float) -> tuple[Array, ...]:
+    """Return a value set with an offset added to all biases and scales."""
+    return tuple(
+        (array + offset).astype(array.dtype)
+        if _is_vector(spec) and spec.domain.kind == "real" and _is_float(spec.dtype)
+        else array
+        for array, spec in zip(values, signature.inputs, strict=True)
+    )
+
+
+def has_vectors(signature: Signature) -> bool:
+    """Return whether there are biases or scales, see `shifted`."""
+    return any(map(_is_vector, signature.inputs))
+
+
 def alike(values: tuple[Array, ...], signature: Signature, rng: np.random.Generator) -> tuple[Array, ...]:
     """Return values with nearly the same rows in the first argument, and nearly the same numbers all over its images.
 
@@ -283,6 +298,10 @@ def row_dimensions(shape: tuple[int, ...]) -> int:
 
 def _is_float_argument(spec: InputSpec) -> bool:
     return spec.origin == "argument" and _is_float(spec.dtype)
+
+
+def _is_vector(spec: InputSpec) -> bool:
+    return max(spec.shape, default=1) == spec.numel
 
 
 def _stressed_rows(shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
@@ -447,8 +466,7 @@ def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
 def _overflow(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     """Return values with spikes, or parameters that magnify or shift what is spiked: all grow with the rungs."""
     values = _spiked(spec, SPIKES["overflow"][rung], rng)[0].reshape(spec.shape)
-    is_bias = max(spec.shape, default=1) == spec.numel
-    return values if spec.origin == "argument" else values * (SHIFTED if is_bias else 2.0) ** rung
+    return values if spec.origin == "argument" else values * (SHIFTED if _is_vector(spec) else 2.0) ** rung
 
 
 def _mixed(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

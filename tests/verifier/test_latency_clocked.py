@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, cast
@@ -105,11 +105,8 @@ class StubReferences:
     def shared(self, *arguments: object) -> list[ValueSet]:
         return [self.draw() for _ in range(cast(int, arguments[-1]))]
 
-    def draw_overflowing(self, *_: object) -> ValueSet | None:
-        return None
-
-    def draw_for_quarters(self, *_: object) -> list[ValueSet]:
-        return []
+    def draw_further(self, *_: object) -> Iterator[ValueSet]:
+        return iter(())
 
 
 def stub_values() -> KernelValues:
@@ -334,8 +331,8 @@ def test_stress_is_not_timed_where_it_may_hide_other_rows(
         def shared(self, *arguments: object) -> list[ValueSet]:
             return [self.draw(*arguments) for _ in range(cast(int, arguments[-1]))]
 
-        def draw_overflowing(self, *_: object) -> ValueSet:
-            return self.draw(None, None, "overflow")
+        def draw_further(self, *_: object) -> Iterator[ValueSet]:
+            yield self.draw(None, None, "overflow")
 
     def compare(device: object, build: object, task: object, values: ValueSet) -> Run:
         compared.append(kinds[float(values.values[0][0])])

@@ -266,6 +266,11 @@ def _returns_float32(instance: Instance) -> bool:
     return any(spec.dtype == "float32" for spec in instance.signature.outputs)
 
 
+def bounds(task: Task) -> int:
+    """Return the number of bounds of floats, such as those of clamps."""
+    return _counts(task, task.timing).bounds
+
+
 def has_no_products(task: Task) -> bool:
     """Return whether a task computes in float32 and multiplies no matrices."""
     return _returns_float32(task.instance(task.timing)) and not _counts(task, task.timing).products

@@ -19,7 +19,7 @@ from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity.half_precision import seeing
 from kernel_gym.verifier.sensitivity.parts import heavy_products, heavy_quarters, large_additions, quarters_seen
-from kernel_gym.verifier.value_sets import References, make
+from kernel_gym.verifier.value_sets import References, draw_for_quarters, make
 from kernel_gym.verifier.values import alike, draw, rows_moved
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
@@ -293,7 +293,7 @@ def test_every_quarter_of_a_product_shows_in_some_run(name, text):
     sets = [references.draw(task, task.timing, "mixed", "timed", kernel)]
     if not rows_are_independent(task):
         sets.append(references.draw(task, task.timing, "ordinary", "ordinary", kernel))
-    further = references.draw_for_quarters(task, kernel, sets)
+    further = draw_for_quarters(task, references.seeds(kernel, task), sets)
     instance, hidden = task.instance(task.timing), heavy_quarters(task, task.timing)
     assert len(hidden) == 8
     for values in [*sets, *further]:
@@ -304,8 +304,7 @@ def test_every_quarter_of_a_product_shows_in_some_run(name, text):
 
 
 def test_nothing_further_is_drawn_where_outputs_are_many():
-    task, kernel = find_task("level2/gemm_add_relu"), Kernel("text")
-    assert References().draw_for_quarters(task, kernel, []) == []
+    assert draw_for_quarters(find_task("level2/gemm_add_relu"), SEEDS, []) == []
 
 
 @pytest.mark.parametrize("quarter", QUARTERS)

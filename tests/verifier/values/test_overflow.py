@@ -9,6 +9,7 @@ from kernel_gym.suites import find_task
 from kernel_gym.tasks.exponentials import OVERFLOW, SHORTCUTS, SumsOfExponentials
 from kernel_gym.verifier.expected import LOOSE, expected_from, wrong_elements
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
+from kernel_gym.verifier.sensitivity.overflow import draw_overflowing
 from kernel_gym.verifier.value_sets import References
 from kernel_gym.verifier.values import Rows
 
@@ -19,7 +20,7 @@ def drawn(task, kernel):
     sets = [references.draw(task, task.timing, "mixed", "timed", kernel)]
     if not rows_are_independent(task):
         sets.append(references.draw(task, task.timing, "ordinary", "ordinary", kernel))
-    return sets, references.draw_overflowing(task, kernel, sets)
+    return sets, draw_overflowing(task, references.seeds(kernel, task), sets)
 
 
 EVERY_SHORTCUT = {(0, shortcut) for shortcut in SHORTCUTS}

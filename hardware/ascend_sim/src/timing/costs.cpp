@@ -15,23 +15,31 @@ uint32_t element_bytes(uint32_t dtype) { return std::max(1u, bytes_of_dtype(dtyp
 
 uint64_t up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
-constexpr uint32_t bank_groups = 16, block_bytes = 32, blocks_of_a_repeat = 8;
+constexpr uint32_t bank_groups = 16, block_bytes = 32, blocks_of_a_repeat = 8, blocks_of_a_bank = 65536 / block_bytes;
 
-// How many blocks of one repeat lie in each of sixteen bank groups, by bits 5 to 8 of their addresses.
+uint32_t first_block(const Operand &operand, uint32_t repeat) {
+    return operand.addr / block_bytes + repeat * operand.repeat_stride;
+}
+
+// How many blocks of one repeat lie in each of sixteen bank groups, by bits 5 to 8 of their addresses, and in which of
+// a group's three banks, by bits 16 and 17.
 struct Groups {
-    std::array<uint8_t, bank_groups> blocks{};
+    std::array<uint8_t, bank_groups> blocks{}, banks{};
 
     // `accessed` has a bit for each block of a repeat.
     void add(const Operand &operand, uint32_t repeat, uint32_t accessed) {
-        const uint32_t first = operand.addr / block_bytes + repeat * operand.repeat_stride;
         if (operand.block_stride == 0) accessed = 1;
-        for (uint32_t i = 0; i < blocks_of_a_repeat; ++i)
-            blocks[(first + i * operand.block_stride) % bank_groups] += accessed >> i & 1;
+        for (uint32_t i = 0; i < blocks_of_a_repeat; ++i) {
+            if (!(accessed >> i & 1)) continue;
+            const uint32_t block = first_block(operand, repeat) + i * operand.block_stride;
+            blocks[block % bank_groups] += 1;
+            banks[block % bank_groups] |= static_cast<uint8_t>(1u << block / blocks_of_a_bank % 8);
+        }
     }
     uint32_t fullest() const { return *std::max_element(blocks.begin(), blocks.end()); }
-    bool meets(const Groups &other) const {
+    bool meets_in_a_bank(const Groups &other) const {
         for (uint32_t i = 0; i < bank_groups; ++i) {
-            if (blocks[i] && other.blocks[i]) return true;
+            if (banks[i] & other.banks[i]) return true;
         }
         return false;
     }
@@ -41,16 +49,20 @@ bool reads_destination(uint32_t op) {
     return op == ASC_MULADDDST || op == ASC_FUSEDMULADD || op == ASC_FUSEDMULADDRELU || op == ASC_AXPY;
 }
 
-// A group has three banks, by bits 16 and 17.
-bool same_bank(const Operand &one, const Operand &other) { return one.addr >> 16 == other.addr >> 16; }
+bool crosses_banks(const Operand &operand, uint32_t repeats) {
+    const uint32_t last = first_block(operand, repeats - 1) + (blocks_of_a_repeat - 1) * operand.block_stride;
+    return first_block(operand, 0) / blocks_of_a_bank != last / blocks_of_a_bank;
+}
 
-// The number of repeats after which the groups of all operands meet as in the first one.
+// The number of repeats after which all operands meet in groups and banks as in the first one.
 uint32_t period(const Instr &instr) {
     uint32_t apart = bank_groups;
-    for (uint32_t i = 1; i < instr.operands; ++i)
+    for (uint32_t i = 0; i < instr.operands; ++i) {
+        if (crosses_banks(instr.operand[i], instr.repeats)) return instr.repeats;
         apart = std::gcd(
             apart, static_cast<uint32_t>(std::abs(instr.operand[i].repeat_stride - instr.operand[0].repeat_stride)));
-    return std::clamp(bank_groups / apart, 1u, std::max(1u, instr.repeats));
+    }
+    return std::min(bank_groups / apart, instr.repeats);
 }
 
 }  // namespace
@@ -172,8 +184,7 @@ Ticks Costs::conflict(const Instr &instr) const {
             fullest = std::max(fullest, source.fullest());
             if (!is_plain) continue;
             read.add(instr.operand[i], number, accessed);
-            overtaken |=
-                i && instr.operands > 2 && same_bank(instr.operand[0], instr.operand[i]) && written.meets(source);
+            overtaken |= i && instr.operands > 2 && written.meets_in_a_bank(source);
         }
         fullest = std::max({fullest, read.fullest(), written.fullest()});
         const Ticks accessed = read_read_ * (fullest - 1) + CYCLE;

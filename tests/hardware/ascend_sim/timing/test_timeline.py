@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from timeline_driver import (
     ALL,
     KB,
@@ -116,6 +118,31 @@ def test_sources_that_meet_do_not_hide_the_destination() -> None:
     """A division takes longer than its sources do that meet in a bank group."""
     apart, meeting = (ns(one(vector(DIV, 64, operands=3, dst=0, src0=0, src1=src1))) for src1 in (0x1100, 0x1000))
     assert meeting >= apart > ns(one(vector(DIV, 64, operands=3, dst=0x20000, src0=0, src1=0x1100)))
+
+
+def test_each_block_of_an_operand_has_a_bank() -> None:
+    """A destination that begins below the sources' bank pays where it lies in it."""
+    below, across, within = (
+        ns(one(vector(ADD, 64, operands=3, dst=dst, src0=0x14000, src1=0x18100))) for dst in (0xC000, 0xE000, 0x10000)
+    )
+    assert within - below == pytest.approx(64 * 0.79, abs=0.05)
+    assert across - below == pytest.approx(32 * 0.79, abs=0.05)
+
+
+ADDRESSES = st.integers(0, 5000).map(lambda block: block * 32)
+
+
+@settings(max_examples=50)
+@given(st.sampled_from((ADD, DIV)), ADDRESSES, ADDRESSES, ADDRESSES, st.integers(1, 32))
+def test_no_place_of_an_operand_is_better_than_a_bank_of_its_own(
+    op: int, dst: int, src0: int, src1: int, repeats: int
+) -> None:
+    def time_of(dst: int, src1: int) -> float:
+        return ns(one(vector(op, repeats, operands=3, dst=dst, src0=src0, src1=src1)))
+
+    time = time_of(dst, src1)
+    assert time >= time_of(1 << 18, src1)  # in no bank of the sources
+    assert time >= time_of(1 << 18, src0 + 256)  # and these in the two halves of the groups
 
 
 def test_a_short_last_repeat_makes_no_other_shorter() -> None:
