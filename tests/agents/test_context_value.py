@@ -299,7 +299,7 @@ def work(agent: ContextValueAgent, tasks: Sequence[str], benches: int, steps: in
 TASKS = ("relu", "softmax", "gelu")
 
 
-@pytest.mark.parametrize("options", [{}, {"memory": "fresh"}])
+@pytest.mark.parametrize("options", [{}, pytest.param({"memory": "fresh"}, marks=pytest.mark.slow)])
 def test_with_one_episode_per_task_an_attempt_is_found_by_its_task(options: dict[str, Any]) -> None:
     agent, by_task = ContextValueAgent(5), ContextValueAgent(5)
     by_task._open = ByTask()

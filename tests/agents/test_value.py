@@ -129,7 +129,7 @@ def random_rewards(secret: int) -> float:
     return last_rewards(RandomAgent(secret), secret)
 
 
-@pytest.mark.parametrize("secret", [0, 1, 2])
+@pytest.mark.parametrize("secret", [0, *(pytest.param(secret, marks=pytest.mark.slow) for secret in (1, 2))])
 @pytest.mark.parametrize("key", ["item", "category", "task"])
 def test_the_agent_finds_the_one_useful_memory(secret: int, key: Any) -> None:
     learned = last_rewards(ValueAgent(secret, key=key), secret)

@@ -129,7 +129,8 @@ def test_ten_thousand_damaged_kernels(tmp_path, monkeypatch, capsys):
         print(f"\ndamaged kernels: {outcomes}")
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(141, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 141])
 def test_the_second_opinion_leaves_room_for_rounding_to_int8(seed: int) -> None:
     """The results of the honest kernel differ by one in a few elements, whose numbers are near a half."""
     task = suites.find_task("attention/dy_quantize")

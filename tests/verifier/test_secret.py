@@ -151,7 +151,13 @@ UNEVEN = {
 }
 
 
-@pytest.mark.parametrize("count", UNEVEN.values(), ids=UNEVEN)
+@pytest.mark.parametrize(
+    "count",
+    [
+        pytest.param(count, id=name, marks=pytest.mark.slow if i % 2 else ())
+        for i, (name, count) in enumerate(UNEVEN.items())
+    ],
+)
 def test_a_kernel_that_is_wrong_where_work_is_split_unevenly_is_refused(device, python_kernel, count):
     relu = suites.find_task("level1/relu")
     body = f"x = a.load(0)\ny = np.maximum(x, 0)\ny.reshape(-1)[{count}:] = 7\na.store(0, y)\nreturn 0"

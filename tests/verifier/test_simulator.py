@@ -79,7 +79,7 @@ def racing() -> str:
     [
         ("relu_class", "level1/relu"),
         pytest.param("relu_template", "level1/relu", marks=pytest.mark.slow),
-        ("relu_two_launches", "level1/relu"),
+        pytest.param("relu_two_launches", "level1/relu", marks=pytest.mark.slow),
         pytest.param("softmax_rows", "level1/softmax", marks=pytest.mark.slow),
     ],
 )

@@ -82,7 +82,13 @@ class TestCudaApprentice(AuthorContract):
 
 @pytest.mark.parametrize(
     "name",
-    ["level1/gelu", pytest.param("level1/layer_norm", marks=pytest.mark.slow), "level1/standard_matrix_multiplication"],
+    [
+        "level1/gelu",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("level1/layer_norm", "level1/standard_matrix_multiplication")
+        ),
+    ],
 )
 def test_an_oracle_computes_what_the_reference_does(name: str, device: CudaOnCpu) -> None:
     task = suites.find_task(name)

@@ -45,7 +45,7 @@ def verifier() -> Iterator[Verifier]:
         yield verifier
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*FILES[:3], *(pytest.param(name, marks=pytest.mark.slow) for name in FILES[3:])])
 def test_the_oracle_profile_writes_a_feasible_kernel_whatever_the_file_is_called(
     name: str, verifier: Verifier, tmp_path: Path
 ) -> None:

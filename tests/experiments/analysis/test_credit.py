@@ -117,6 +117,7 @@ def test_pickers_are_offered_what_the_schedule_offered(tmp_path: Path) -> None:
     assert widths == {(True, 2), (False, 16)}
 
 
+@pytest.mark.slow
 def test_a_run_that_began_with_memories_and_values_of_another_is_examined_too(run: Path, tmp_path: Path) -> None:
     with MemoryBank(run / "bank.sqlite", StaticEmbedder(), read_only=True) as bank:
         bank.export(tmp_path / "memory.jsonl")

@@ -70,7 +70,10 @@ EFFECTS = [
 ]
 
 
-@pytest.mark.parametrize(("deviations", "most_over_seeds"), EFFECTS)
+@pytest.mark.parametrize(
+    ("deviations", "most_over_seeds"),
+    [pytest.param(*effect, marks=() if i in (0, 3) else pytest.mark.slow) for i, effect in enumerate(EFFECTS)],
+)
 def test_intervals_over_seeds_and_tasks_cover_and_those_over_seeds_do_not(
     deviations: tuple[float, float, float], most_over_seeds: float
 ) -> None:

@@ -49,6 +49,7 @@ def before_host(text):
     return "namespace optiling {\nconst", f"{text}\nnamespace optiling {{\nconst"
 
 
+@pytest.mark.slow
 def test_a_link_in_place_of_the_file_of_errors_is_not_followed(sample, tmp_path):
     (tmp_path / "secret").write_text("the secret")
     link = f"import os\nos.symlink({str(tmp_path / 'secret')!r}, 'errors')\nos._exit(1)"

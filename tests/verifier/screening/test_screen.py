@@ -335,7 +335,7 @@ def marked(text: str) -> str:
         ("void f() { ::asc::launcher<0, f>(1, nullptr, s)(); }", "reserved-name", 1),
         ("__float128 q = 1;", "reserved-name", 1),
         ("int f() { return __builtin_alloca(3); }", "reserved-name", 1),
-        ("a;" * 200_001, "macro-bomb", 1),
+        pytest.param("a;" * 200_001, "macro-bomb", 1, marks=pytest.mark.slow),
         ("float *f ( ) { return __inout_pipe__ ( ( float * ) 4096 ) ; }", "forged-pointer", 1),
         ("void f ( ) { __mix__ ( [ ] { static int counter ; } ) ; }", "mutable-global", 1),
         ("static int __simd_vf__ = 1 ;", "mutable-global", 1),

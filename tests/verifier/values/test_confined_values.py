@@ -45,7 +45,10 @@ PARTS = {
 
 
 @pytest.mark.parametrize("kind", [pytest.param("mixed", marks=pytest.mark.slow), "ordinary"])
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=pytest.mark.slow if part in ("an iteration", "a branch") else ()) for part in PARTS],
+)
 def test_a_confined_file_is_judged_as_strictly_as_a_trusted_one(make_task, part, kind):
     expression, init, _, hidden = PARTS[part]
     trusted = make_task(expression, init=init)
