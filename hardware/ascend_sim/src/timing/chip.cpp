@@ -47,8 +47,8 @@ const std::array<const char *, ASC_TILE_OPS> TILE_NAMES = {
     "softmax",       "log_softmax",      "sum",      "mean",    "cumsum",    "broadcast",  "pad",
     "unpad",         "layer_norm",       "rms_norm", "topk",    "sort",      "extract",    "simple_softmax",
     "softmax_flash", "softmax_flash_v2", "quant",    "dequant", "antiquant", "group_norm", "select_bytes"};
-const std::array<const char *, BASIC_ROWS> BASIC_NAMES = {"cast", "compare", "select",      "index",
-                                                          "brcb", "gather",  "gather_mask", "transpose"};
+const std::array<const char *, BASIC_ROWS> BASIC_NAMES = {"cast",   "compare",     "select",    "index", "brcb",
+                                                          "gather", "gather_mask", "transpose", "sort",  "merge"};
 const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES = {"repeat_sum", "block_sum", "pair_sum",
                                                             "repeat_max", "block_max", "pair_max",
                                                             "repeat_min", "block_min", "pair_min"};
@@ -167,8 +167,6 @@ void read_units(Reader &from, Figures &to) {
     from.read("unit.tail", to.unit.tail);
     from.read("unit.read_read", to.unit.read_read);
     from.read("unit.read_write", to.unit.read_write);
-    from.read("unit.sort", to.unit.sort);
-    from.read("unit.merge", to.unit.merge);
     from.read("unit.local_copy", to.unit.local_copy);
     from.read("unit.local_copy_repeat", to.unit.local_copy_repeat);
     from.positive("unit.row_reduce", to.unit.row_reduce);

@@ -32,14 +32,14 @@ struct Row { double startup = 0, repeat = 0, repeat16 = 0; };
 
 struct ChipError : std::runtime_error { using std::runtime_error::runtime_error; };
 
-constexpr int BASIC_ROWS = 8, REDUCE_ROWS = 9, CALLS = 7;
+constexpr int BASIC_ROWS = 10, REDUCE_ROWS = 9, CALLS = 7;
 extern const std::array<const char *, ASC_VECTOR_OPS> VECTOR_NAMES;
 extern const std::array<const char *, ASC_LIBRARY_OPS> LIBRARY_NAMES;
 extern const std::array<const char *, ASC_TILE_OPS> TILE_NAMES;
 extern const std::array<const char *, BASIC_ROWS> BASIC_NAMES;    // by Basic
 extern const std::array<const char *, REDUCE_ROWS> REDUCE_NAMES;  // by asc_reduce_op * 3 + asc_reduce_unit
 extern const std::array<const char *, CALLS> CALL_NAMES;          // by Call
-enum class Basic : uint8_t { Cast, Compare, Select, Index, Brcb, Gather, GatherMask, Transpose };
+enum class Basic : uint8_t { Cast, Compare, Select, Index, Brcb, Gather, GatherMask, Transpose, Sort, Merge };
 
 // All figures of a profile; chips/base.yaml explains each.
 struct Figures {
@@ -58,7 +58,7 @@ struct Figures {
     std::array<Row, ASC_VECTOR_OPS> vector;
     std::array<Row, BASIC_ROWS> basic;
     std::array<Row, REDUCE_ROWS> reduce;
-    struct { double tail, read_read, read_write, sort, merge, local_copy, local_copy_repeat, row_reduce; } unit;
+    struct { double tail, read_read, read_write, local_copy, local_copy_repeat, row_reduce; } unit;
     struct { double startup, repeat, repeat16, row; } pass;
     std::array<double, ASC_LIBRARY_OPS> library;
     std::array<double, ASC_TILE_OPS> tile;

@@ -80,8 +80,6 @@ Costs::Costs(const Chip &chip) {
     row_reduce_ = ticks(chip.unit.row_reduce);
     read_read_ = ticks(chip.unit.read_read);
     read_write_ = ticks(chip.unit.read_write);
-    sort_ = ticks(chip.unit.sort);
-    merge_ = ticks(chip.unit.merge);
     local_copy_ = line({chip.unit.local_copy, chip.unit.local_copy_repeat, chip.unit.local_copy_repeat});
     pass_startup_ = ticks(chip.pass.startup);
     pass_repeat_ = ticks(chip.pass.repeat);
@@ -130,9 +128,10 @@ Ticks Costs::tile(const Instr &instr) const {
 // Sort32, then MrgSort of four lists at a time, of which no more than `kept` pairs go on.
 Ticks Costs::sorting(uint64_t elements, uint64_t kept) const {
     uint64_t lists = up(elements, 32);
-    Ticks total = sort_ * static_cast<Ticks>(lists);
+    const Line &sort = basic_[static_cast<size_t>(Basic::Sort)], &merge = basic_[static_cast<size_t>(Basic::Merge)];
+    Ticks total = sort.startup + sort.repeat * static_cast<Ticks>(lists);
     for (uint64_t length = 32; lists > 1; lists = up(lists, 4), length *= 4)
-        total += merge_ * static_cast<Ticks>(up(lists * std::min(length, kept), 32));
+        total += merge.startup + merge.repeat * static_cast<Ticks>(up(lists * std::min(length, kept), 32));
     return total;
 }
 
@@ -223,8 +222,8 @@ Ticks Costs::unit(const Instr &instr) const {
         case Family::Gather: return gather(instr);
         case Family::GatherMask: return basic(Basic::GatherMask, instr);
         case Family::Transpose: return transpose(instr);
-        case Family::Sort: return sort_ * instr.repeats;
-        case Family::Merge: return merge_ * instr.repeats;
+        case Family::Sort: return basic(Basic::Sort, instr);
+        case Family::Merge: return basic(Basic::Merge, instr);
         case Family::CopyLocal: return of(local_copy_, instr);
     }
     return 0;

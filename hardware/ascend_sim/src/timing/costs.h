@@ -52,8 +52,7 @@ private:
     std::array<Ticks, ASC_LIBRARY_OPS> library_;  // passes
     std::array<Ticks, ASC_TILE_OPS> tile_;        // passes
     Line local_copy_;
-    Ticks tail_, row_reduce_, read_read_, read_write_, sort_, merge_, pass_startup_, pass_repeat_, pass_repeat16_,
-        pass_row_;
+    Ticks tail_, row_reduce_, read_read_, read_write_, pass_startup_, pass_repeat_, pass_repeat16_, pass_row_;
     Ticks cube_startup_, cube_step_, load_latency_, copy_issue_, copy_burst_, fix_latency_, latency_;
     Ticks matmul_call_, matmul_step_, matmul_drain_, matmul_overlap_, atomic_;
     uint64_t l1_bytes_, l0a_bytes_, l0b_bytes_, l0c_bytes_;

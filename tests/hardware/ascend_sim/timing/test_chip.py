@@ -28,6 +28,16 @@ def test_figures_that_kernels_of_others_tell() -> None:
     assert figures["unit.row_reduce"] == 0.5
 
 
+def test_every_vector_instruction_takes_time_to_start() -> None:
+    startups = {
+        key: value for key, value in chip.load().figures.items() if key.endswith(".startup") and key[:4] != "pass"
+    }
+    rows = {key.rpartition(".")[0] for key in chip.load().figures if key.startswith(("vector.", "basic.", "reduce."))}
+    assert {f"{row}.startup" for row in rows} <= set(startups)
+    assert {"basic.sort.startup", "basic.merge.startup"} < set(startups)
+    assert all(startups[f"{row}.startup"] >= 18 for row in rows), "the least that was measured is that of brcb"
+
+
 def test_chips_differ_where_they_should() -> None:
     times = {name: latency(WORK, chip.load(name)) for name in chip.available()}
     assert times["910B1"] < times["910B2"] < times["910B4"]
