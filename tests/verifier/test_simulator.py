@@ -279,3 +279,12 @@ def test_uninitialised_memory_is_not_zero(judge, name, right, wrong, ends):
     verdict = judge(text.replace(right, wrong))
     assert isinstance(verdict, ends), verdict
     assert ends is Incorrect or "'n' is used uninitialized" in verdict.feedback
+
+
+def test_a_table_of_the_host_costs_its_copy_by_reference_too(verifier, relu):
+    """Every core copies the arguments of a launch, whatever it reads of them."""
+    text = changed("    uint32_t tile;\n};\n", "    uint32_t tile;\n    uint32_t table[2048];\n};\n")
+    text = changed("ReluTiling t;", "ReluTiling t{};", text)
+    by_reference = changed("GM_ADDR y, ReluTiling t)", "GM_ADDR y, const ReluTiling &t)", text)
+    plain, by_value, referred = (verifier.verify(Kernel(each), relu).latency_us for each in (RELU, text, by_reference))
+    assert by_value == referred > plain

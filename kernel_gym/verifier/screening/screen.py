@@ -190,7 +190,7 @@ def is_foreign(name: str) -> bool:
 
 def _macros(book: RuleBook, source: Source) -> Iterator[Finding]:
     for macro in source.macros:
-        if any(token.text == "##" for token in macro.body):
+        if macro.pastes:
             yield book.finding("token-paste", macro.line, macro.name)
         if macro.name in book.lists["keywords"] or (macro.name.startswith("__") and macro.body):
             yield book.finding("macro-name", macro.line, macro.name)

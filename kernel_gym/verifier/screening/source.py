@@ -129,6 +129,15 @@ class Macro:
     #: How many tokens of the text are before it.
     at: int = 0
 
+    @property
+    def pastes(self) -> bool:
+        """Whether it makes names of parts; `, ##__VA_ARGS__` leaves out a comma before no arguments, and makes none."""
+        return any(token.text == "##" and not self.drops_comma(place) for place, token in enumerate(self.body))
+
+    def drops_comma(self, place: int) -> bool:
+        """Return whether the `##` at a place of the body is between a comma and `__VA_ARGS__`."""
+        return place > 0 and [each.text for each in self.body[place - 1 : place + 2]] == [",", "##", "__VA_ARGS__"]
+
 
 @dataclass(frozen=True)
 class Source:
@@ -329,9 +338,12 @@ class _Expander:
     ) -> list[_Waiting]:
         named = _by_parameter(macro.parameters or (), arguments)
         body: list[_Waiting] = []
-        for token in macro.body:
+        for index, token in enumerate(macro.body):
             if token.kind == "name" and token.text in named:
                 body += named[token.text]
+            elif token.text == "##" and macro.drops_comma(index):
+                if not named.get("__VA_ARGS__"):
+                    body.pop()
             else:
                 body.append((token._replace(line=line), hidden, place))
         return body

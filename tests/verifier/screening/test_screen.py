@@ -91,6 +91,8 @@ HONEST_LINES = [
     "template <class F> __aicore__ inline uint32_t Each(F read) { return read(1); }",
     "struct Clock { int operator()(int a) const { return a; } };\ninline int Now(Clock time) { return time(3); }",
     'inline int read(int x) { return x; }\nextern "C" { inline int Other(int x) { return read(x); } }',
+    "inline void Log(int, int = 0) {}\n#define LOG(a, ...) Log(a, ##__VA_ARGS__)\n"
+    "inline void f() { LOG(1); LOG(1, 2); }",
 ]
 
 
@@ -167,6 +169,9 @@ CHEATS = [
     ("[[gnu::constructor]] void f() {}", "attribute"),
     ("#define OPEN [[\n#define CLOSE ]]\nOPEN gnu::constructor CLOSE void f() {}", "attribute"),
     ('#define J(a, b) a##b\nvoid f() { J(sys, tem)(""); }', "token-paste"),
+    ('#define J(a, ...) a##__VA_ARGS__\nvoid f() { J(sys, tem)(""); }', "token-paste"),
+    ('#define J(a, ...) 0, ##__VA_ARGS__##a\nvoid f() { J(tem, sys)(""); }', "token-paste"),
+    ("#define J(a, ...) , ##__VA_ARGS__\nint first = 1 J(0, second = 2);", "mutable-global"),
     ("%:define X 1", "digraph"),
     ("%:include </etc/passwd>", "digraph"),
     ("void f() <% %>", "digraph"),

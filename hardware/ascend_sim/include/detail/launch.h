@@ -4,6 +4,17 @@
 
 namespace asc {
 
+// What a core gets of an argument: a reference, from which the kernel's own parameter is made, or the object to which a
+// parameter that is a reference is bound.
+template <class P>
+struct Passed {
+    using type = const P &;
+};
+template <class P>
+struct Passed<const P &> {
+    using type = P;
+};
+
 // The kernel is part of the type, so that it is called by name: calls through pointers are rejected in binaries.
 template <uint32_t kind, auto kernel, class... P>
 struct Launcher {
@@ -13,7 +24,7 @@ struct Launcher {
 
     // Every core gets its own copy of the arguments.
     ASC_UNCOUNTED void operator()(P... args, At at = ASC_HERE) const {
-        const auto body = [args...]() ASC_UNCOUNTED { kernel(args...); };
+        const auto body = [args...]() ASC_UNCOUNTED { kernel(static_cast<typename Passed<P>::type>(args)...); };
         using Body = decltype(body);
         asc_launch(
             blocks, kind, [](void *closure) ASC_UNCOUNTED { (*static_cast<Body *>(closure))(); },
