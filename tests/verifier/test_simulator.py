@@ -288,3 +288,15 @@ def test_a_table_of_the_host_costs_its_copy_by_reference_too(verifier, relu):
     by_reference = changed("GM_ADDR y, ReluTiling t)", "GM_ADDR y, const ReluTiling &t)", text)
     plain, by_value, referred = (verifier.verify(Kernel(each), relu).latency_us for each in (RELU, text, by_reference))
     assert by_value == referred > plain
+
+
+@pytest.mark.parametrize("parameter", ["ReluTiling t", "const ReluTiling &t"])
+def test_arguments_of_a_launch_have_no_copy_constructors_of_their_own(verifier, relu, parameter):
+    """One could leave out the copy that every core pays for."""
+    own = (
+        "    ReluTiling() {}\n    ReluTiling(const ReluTiling &o) : total(o.total), perCore(o.perCore), tile(4096) {}\n"
+    )
+    text = changed("    uint32_t tile;\n};\n", f"    uint32_t tile;\n{own}}};\n")
+    verdict = verifier.verify(Kernel(changed("ReluTiling t)", f"{parameter})", text)), relu)
+    assert isinstance(verdict, Uncompilable)
+    assert "arguments are copied as bytes" in verdict.feedback

@@ -18,7 +18,11 @@ struct Passed<const P &> {
 // The kernel is part of the type, so that it is called by name: calls through pointers are rejected in binaries.
 template <uint32_t kind, auto kernel, class... P>
 struct Launcher {
-    static_assert(((__is_trivially_constructible(P, P &) && __is_trivially_constructible(P, const P &)) && ...),
+    template <class T>
+    static constexpr bool is_plain = __is_trivially_constructible(T, T &) && __is_trivially_constructible(T, const T &);
+    static_assert((!std::is_array_v<std::remove_reference_t<P>> && ...),
+                  "a kernel's arguments are copied: put an array into a class");
+    static_assert((is_plain<std::remove_reference_t<P>> && ...),
                   "a kernel's arguments are copied as bytes: their classes have no copy constructors of their own");
     uint32_t blocks;
 
