@@ -58,7 +58,8 @@ def needed_bounds(task: Task, values: ValueSet, bounds: frozenset[Bounds]) -> fr
 def reachable_bounds(task: Task) -> frozenset[Bounds]:
     """Return the bounds that are needed on some values of the public sizes.
 
-    Those that are needed on none, such as a ReLU behind another one, are one group: one of them may need to be kept.
+    Those that are needed on none, such as a ReLU behind another one, are one group, because leaving all of them out may
+    still be wrong.
     """
     count = parts.bounds(task)
     if count > MOST_BOUNDS or not has_vectors(task.instance(task.public).signature):
