@@ -93,12 +93,21 @@ class ConfinedInstance:
 
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
         """Return the inputs whose values the module defines, by position in `signature.inputs`."""
-        return {position: tensor.clone() for position, tensor in self._fixed_inputs.items()}
+        return {position: tensor.clone() for position, tensor in self._tables[0].items()}
+
+    def drawn_inputs(self) -> frozenset[int]:
+        """Return which inputs the module's constructor draws at random; see `kernel_gym.tasks.task.Instance`."""
+        return self._tables[1]
 
     @cached_property
-    def _fixed_inputs(self) -> dict[int, torch.Tensor]:
+    def _tables(self) -> tuple[dict[int, torch.Tensor], frozenset[int]]:
+        """The inputs that the module defines, and which ones its constructor draws; one message tells both."""
         limit = 2 * self.signature.nbytes
-        return self._by_position(*self._call("fixed_inputs", limit_bytes=limit, seconds=EVALUATE_SECONDS))
+        response, tensors = self._call("fixed_inputs", limit_bytes=limit, seconds=EVALUATE_SECONDS)
+        held = {position for position, spec in enumerate(self.signature.inputs) if spec.origin != "argument"}
+        if not held.issuperset(response.drawn):
+            raise TaskError(f"the module draws tensors that it does not have at case {self.case.name!r}")
+        return self._by_position(response, tensors), frozenset(response.drawn)
 
     def _by_position(self, response: Response, tensors: list[torch.Tensor]) -> dict[int, torch.Tensor]:
         specs = dict(enumerate(self.signature.inputs))

@@ -88,7 +88,7 @@ def _call(
             return Response(graph=instance.graph(layers=request.method == "layers")), []
         case "fixed_inputs":
             fixed = instance.fixed_inputs()
-            return Response(positions=list(fixed)), list(fixed.values())
+            return Response(positions=list(fixed), drawn=sorted(instance.drawn_inputs())), list(fixed.values())
         case "statistics":
             statistics = instance.statistics(tensors)
             return Response(positions=list(statistics)), list(statistics.values())

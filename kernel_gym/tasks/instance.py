@@ -45,8 +45,9 @@ from kernel_gym.tasks.specs import DTYPES, Case, Domain, InputSpec, Signature, T
 from kernel_gym.tasks.trials import Counts, Trial, TrialModes
 from kernel_gym.tasks.value_domains import OnHost, Products, Recorder, observed_domain, state_domain
 
-#: Buffers that batch statistics fill. Every other buffer holds a value that the module defines (a mask, a table).
-STATISTICS = frozenset({"running_mean", "running_var"})
+#: Buffers that batch statistics fill, and those that count their batches. Every other buffer holds a value that the
+#: module defines (a mask, a table), or one that its constructor draws.
+STATISTICS, COUNTERS = frozenset({"running_mean", "running_var"}), frozenset({"num_batches_tracked"})
 
 # Problem files draw from torch's global generator, which all threads share; and they are traced.
 _BUILDING = TRACING
@@ -205,22 +206,30 @@ class ModuleInstance:
         These are masks and tables that the module keeps as buffers, counters, and the constants that export lifts. A
         check uses these values instead of random ones.
         """
-        tables = dict(self.model().named_buffers()) | self._constants
+        tables, drawn = dict(self.model().named_buffers()) | self._constants, self.drawn_inputs()
         return {
             position: tables[spec.name].detach().clone()
             for position, spec in enumerate(self.signature.inputs)
-            if spec.origin != "argument" and spec.name in tables and _last(spec.name) not in STATISTICS
+            if spec.origin != "argument"
+            and spec.name in tables
+            and _last(spec.name) not in STATISTICS
+            and position not in drawn
         }
+
+    def drawn_inputs(self) -> frozenset[int]:
+        """Return which inputs the module's constructor draws at random; see `kernel_gym.tasks.task.Instance`."""
+        specs = enumerate(self.signature.inputs)
+        return frozenset(p for p, spec in specs if spec.origin != "argument" and spec.name in self._drawn)
 
     def own_inputs(self, seed: int) -> tuple[torch.Tensor, ...]:
         """Return inputs as the problem file makes them, drawn from `seed`; see `kernel_gym.tasks.task.Instance`."""
         with _BUILDING, torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(model_seed(seed))
-            state = self._build().state_dict()
+            model = self._build()
             torch.default_generator.manual_seed(input_seed(seed))
             with OnHost(), _task_error("get_inputs() fails", self.case):
                 arguments = iter(_tensors(tuple(self._names["get_inputs"]())))
-        held = state | self._constants
+        held = model.state_dict() | self._constants | {name: attrgetter(name)(model) for name in self._drawn}
         tensors = (next(arguments) if s.origin == "argument" else held[s.name] for s in self.signature.inputs)
         return tuple(tensor.detach().contiguous() for tensor in tensors)
 
@@ -288,6 +297,15 @@ class ModuleInstance:
     def _model(self) -> torch.nn.Module:
         with self._seeded("parameters"):
             return _randomised(self._build())
+
+    @_built
+    def _drawn(self) -> frozenset[str]:
+        """The names of the tensors, besides parameters, that differ between two modules of other random numbers."""
+        if not _tables(self._fake_model):  # large modules take seconds to build
+            return frozenset()
+        with self._seeded("other parameters"):
+            others = _tables(self._build())
+        return frozenset(name for name, table in _tables(self.model()).items() if not torch.equal(table, others[name]))
 
     @_built
     def _constants(self) -> dict[str, torch.Tensor]:
@@ -488,6 +506,14 @@ def _randomised(model: torch.nn.Module) -> torch.nn.Module:
             elif _last(name) == "running_var":
                 buffer.copy_(0.5 + torch.rand_like(buffer))
     return model
+
+
+def _tables(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the tensors by name that a module keeps besides parameters, statistics and counters."""
+    tables = dict(model.named_buffers())
+    for prefix, module in model.named_modules():
+        tables |= {f"{prefix}.{key}" if prefix else key: held for key, held in tensor_attributes(module).items()}
+    return {name: table for name, table in tables.items() if _last(name) not in STATISTICS | COUNTERS}
 
 
 def _loose_tensors(model: torch.nn.Module) -> bool:

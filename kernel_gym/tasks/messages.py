@@ -67,12 +67,13 @@ class Request:
 @dataclass(frozen=True)
 class Response:
     """The result of a call. `error` is the text of a TaskError; `positions` are those of `fixed_inputs` and
-    `statistics`."""
+    `statistics`. `drawn` are those of `drawn_inputs`, which come with `fixed_inputs`."""
 
     error: str | None = None
     signature: Signature | None = None
     graph: Graph | None = None
     positions: list[int] = field(default_factory=list)
+    drawn: list[int] = field(default_factory=list)
     work: int = 0
     nonlinear: bool = False
     iterations: int = 0

@@ -54,6 +54,12 @@ class Instance(Protocol):
     def fixed_inputs(self) -> dict[int, torch.Tensor]:
         """Return the inputs whose values the module defines, by position in `signature.inputs`."""
 
+    def drawn_inputs(self) -> frozenset[int]:
+        """Return which inputs the module's constructor draws at random, besides parameters, as positions.
+
+        They are masks and projections of random numbers that the module keeps as buffers; `own_inputs` draws them.
+        """
+
     def own_inputs(self, seed: int) -> tuple[torch.Tensor, ...]:
         """Return inputs as the problem file makes them: `get_inputs()`, and parameters from the module's constructor.
 

@@ -24,6 +24,7 @@ from kernel_gym.tasks.rounding import (
     SummandInHalfPrecision,
     WideProducts,
 )
+from kernel_gym.tasks.variances import UnstableVariances
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Trial:
         shortcut: How these are computed without their maximum; None for as they are.
         shortened: Which of them, in the order in which they are computed; None for all.
         wide_products: Whether products are counted of which bfloat16 does not hold an operand.
+        unstable_variances: Which variances are off, in the order in which they are computed, see `UnstableVariances`;
+            None for all.
+        lost_in_variances: Relative error of the means and the arguments of variances, see `UnstableVariances`.
     """
 
     half: int | None = None
@@ -62,6 +66,8 @@ class Trial:
     shortcut: Shortcut | None = None
     shortened: list[int] | None = None
     wide_products: bool = False
+    unstable_variances: list[int] | None = field(default_factory=list)
+    lost_in_variances: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class Counts:
         overflows: Whether the arguments of each sum of exponentials overflow, whichever constant is subtracted.
         wide_products: Number of products in float32 of which bfloat16 does not hold an operand; 0 if the trial does not
             say that they are counted.
+        variances: Number of variances, those of norms among them.
     """
 
     products: list[int] = field(default_factory=list)
@@ -87,6 +94,7 @@ class Counts:
     bounds: int = 0
     overflows: list[bool] = field(default_factory=list)
     wide_products: int = 0
+    variances: int = 0
 
 
 class TrialModes:
@@ -104,6 +112,7 @@ class TrialModes:
             {position: slice(None) if rows is None else rows for position, rows in trial.constant_weights.items()}
         )
         self._bounds = LeftOutBounds(trial.without_bounds)
+        self._variances = UnstableVariances(trial.unstable_variances, trial.lost_in_variances)
         self._activations = None if usual is None else ConstantActivations(usual)
         self._sums = SumsOfExponentials(trial.shortcut, trial.shortened) if trial.exponentials else None
         self._wide = WideProducts() if trial.wide_products else None
@@ -113,7 +122,7 @@ class TrialModes:
     def __enter__(self) -> None:
         optional = (mode or nullcontext() for mode in (self._activations, self._sums, self._wide))
         layers = SeparateProducts()  # type: ignore[no-untyped-call]
-        always = (self._products, self._additions, self._softmaxes, self._bounds)
+        always = (self._products, self._additions, self._softmaxes, self._bounds, self._variances)
         for mode in (*always, *optional, self._rounding, layers):
             self._entered.enter_context(mode)
 
@@ -136,6 +145,7 @@ class TrialModes:
             self._bounds.count,
             overflows,
             wide,
+            self._variances.count,
         )
 
 

@@ -180,15 +180,27 @@ def with_noise_of(expected: Expected, native: Array) -> Expected:
     """Return the expected output with the noise of another run of the reference, where that is larger, row by row."""
     if expected.truth.dtype.kind != "f" or expected.exact:
         return expected
-    native = _unrounded(native, expected.truth, expected.spacing) if expected.spacing else native
-    counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
-    error = np.where(counted, np.abs(native - expected.truth), 0.0)
-    error /= np.abs(np.where(counted, expected.truth, 0.0)) + np.maximum(expected.scale, TINY)
+    error = _relative_error(expected, native)
     if np.ndim(expected.scale):
         noise = as_rows(error, np.size(expected.scale)).max(axis=1, initial=0.0).reshape(np.shape(expected.scale))
     else:
         noise = np.broadcast_to(error.max(axis=-1, keepdims=True, initial=0.0), error.shape)
     return replace(expected, noise=np.maximum(expected.noise, noise))
+
+
+def with_largest_noise_of(expected: Expected, native: Array) -> Expected:
+    """Return the expected output with the largest noise of another run of the reference in all rows."""
+    if expected.truth.dtype.kind != "f" or expected.exact:
+        return expected
+    return replace(expected, noise=np.maximum(expected.noise, _relative_error(expected, native).max(initial=0.0)))
+
+
+def _relative_error(expected: Expected, native: Array) -> Doubles:
+    """Return how far the elements of a run of the reference are off."""
+    native = _unrounded(native, expected.truth, expected.spacing) if expected.spacing else native
+    counted = expected.counts & np.isfinite(expected.truth) & np.isfinite(native)
+    error = np.where(counted, np.abs(native - expected.truth), 0.0)
+    return np.asarray(error / (np.abs(np.where(counted, expected.truth, 0.0)) + np.maximum(expected.scale, TINY)))
 
 
 def with_noise_at_most(expected: Expected, native: Array, explained: Expected) -> Expected:

@@ -80,9 +80,16 @@ class ValueSet:
         return sum(a.nbytes for a in self.values) + sum(e.truth.nbytes + e.counts.nbytes for e in self.expected)
 
 
-def with_fixed(instance: Instance, values: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return the values with masks, tables and constants replaced by those that the module defines."""
+def with_fixed(instance: Instance, values: tuple[Array, ...], rng: np.random.Generator) -> tuple[Array, ...]:
+    """Return the values with masks, tables and constants replaced by those that the module has.
+
+    Those that its constructor draws at random are drawn by it again: a kernel that knows their values could compute on
+    these instead of its argument.
+    """
     fixed = instance.fixed_inputs()
+    if drawn := instance.drawn_inputs():  # else nothing is taken from the generator
+        own = instance.own_inputs(int(rng.integers(2**63)))
+        fixed |= {position: own[position] for position in drawn}
     return tuple(
         _to_numpy(fixed[i]).astype(array.dtype).reshape(array.shape) if i in fixed else array
         for i, array in enumerate(values)
@@ -250,7 +257,7 @@ def independent_dimensions(task: Task) -> int:
     shape = task.instance(task.timing).signature.inputs[position].shape
     instance = task.instance(task.public)
     rng = np.random.default_rng(0)
-    values, others = (with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
+    values, others = (with_fixed(instance, draw(instance.signature, "normal", 0, rng), rng) for _ in range(2))
     outputs = evaluate(instance, values, torch.float64)
     least = row_dimensions(shape)
     for dimensions in range(max(least, len(shape) - 1), least - 1, -1):

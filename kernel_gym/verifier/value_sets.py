@@ -46,6 +46,7 @@ from kernel_gym.verifier.sensitivity import parameters, parts
 from kernel_gym.verifier.sensitivity.bounds import draw_reaching
 from kernel_gym.verifier.sensitivity.half_precision import rounded, sharpened
 from kernel_gym.verifier.sensitivity.overflow import draw_overflowing, needing_maximum
+from kernel_gym.verifier.sensitivity.variances import draw_far
 from kernel_gym.verifier.values import (
     LOW,
     RUNGS,
@@ -120,7 +121,8 @@ class References:
     def draw_further(self, task: Task, kernel: Kernel, others: Sequence[ValueSet]) -> Iterator[ValueSet]:
         """Yield the kernel's own values of the timing sizes on which parts of the task show that do not on the others.
 
-        On the first ones exponentials overflow without a maximum, then products show, then bounds are reached.
+        On the first ones exponentials overflow without a maximum, then products show, then bounds are reached, then
+        means are large beside deviations.
         """
         seeds, others = self.seeds(kernel, task), list(others)
         overflowing = draw_overflowing(task, seeds, others)
@@ -128,6 +130,7 @@ class References:
             yield overflowing
         yield from draw_for_quarters(task, seeds, others)
         yield from draw_reaching(task, seeds, others)
+        yield from draw_far(task, seeds)
 
     def shared(self, task: Task, case: Case, kind: Kind, slot: str, kernel: Kernel, count: int) -> list[ValueSet]:
         """Return up to `SHARED` sets beside the kernel's own, which large tensors can afford."""
@@ -391,7 +394,7 @@ def _draw(
         values = parameters.centred(instance.signature, values)
     elif kind in TIMED and not parts.has_softmaxes(task):
         values = parameters.with_small_means(instance.signature, values)
-    values = with_fixed(instance, tilted(values, instance.signature, tilt) if tilt else values)
+    values = with_fixed(instance, tilted(values, instance.signature, tilt) if tilt else values, rng)
     if kind in SETTLED and parameters.is_deep_and_normalised(instance.signature):
         values = parameters.settled_statistics(instance, values, rows)
     return values, rows

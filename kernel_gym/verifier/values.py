@@ -260,6 +260,13 @@ def has_vectors(signature: Signature) -> bool:
     return any(map(_is_vector, signature.inputs))
 
 
+def movable(signature: Signature) -> list[int]:
+    """Return the positions of the inputs to which an offset may be added: biases and the like first, then arguments."""
+    real = [i for i, spec in enumerate(signature.inputs) if spec.domain.kind == "real" and _is_float(spec.dtype)]
+    vectors = [i for i in real if signature.inputs[i].origin == "state" and _is_vector(signature.inputs[i])]
+    return vectors + [i for i in real if signature.inputs[i].origin == "argument"]
+
+
 def alike(values: tuple[Array, ...], signature: Signature, rng: np.random.Generator) -> tuple[Array, ...]:
     """Return values with nearly the same rows in the first argument, and nearly the same numbers all over its images.
 

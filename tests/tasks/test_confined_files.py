@@ -8,6 +8,7 @@ import struct
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,7 +24,9 @@ from kernel_gym.tasks.messages import Response
 from kernel_gym.tasks.specs import Case, Domain, InputSpec, Signature, TensorSpec
 from kernel_gym.tasks.task import Task
 from kernel_gym.tasks.trials import Counts, Trial
+from kernel_gym.verifier.reference import with_fixed
 from kernel_gym.verifier.value_sets import References
+from kernel_gym.verifier.values import draw
 
 PROBLEMS = Path(__file__).parent / "problems"
 GOOD = """
@@ -108,6 +111,45 @@ def test_a_confined_file_gives_what_a_trusted_one_gives(name: str):
         for mine, other in zip(ours.evaluate(values, dtype), theirs.evaluate(values, dtype), strict=True):
             assert mine.dtype == other.dtype
             assert torch.equal(mine, other)
+
+
+DRAWING = GOOD.replace("return torch.relu(x)", "return x * self.mask + self.table").replace(
+    "nn.Module):\n",
+    """nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask = nn.Buffer((torch.rand(columns) < 0.5).float())
+        self.table = nn.Buffer(torch.arange(columns).float())
+""",
+)
+
+
+def test_what_a_confined_constructor_draws_is_what_a_trusted_one_draws(tmp_path):
+    confined = load(tmp_path, DRAWING)
+    trusted = find_task(str(tmp_path / "mine.py"), trust=True)
+    ours, theirs = (task.instance(task.public) for task in (confined, trusted))
+    assert ours.drawn_inputs() == theirs.drawn_inputs()
+    assert [ours.signature.inputs[position].name for position in ours.drawn_inputs()] == ["mask"]
+    assert [ours.signature.inputs[position].name for position in ours.fixed_inputs()] == ["table"]
+    assert all(map(torch.equal, ours.own_inputs(5), theirs.own_inputs(5)))
+
+
+@pytest.mark.parametrize(("text", "calls"), [(GOOD, []), (DRAWING, ["own_inputs"] * 3)])
+def test_one_message_tells_what_a_confined_constructor_draws(tmp_path, monkeypatch, text, calls):
+    instance, sent = load(tmp_path, text).instance(Case("new", "hidden", (("rows", 9),))), []
+    call = confined_instance.ConfinedInstance._call
+    monkeypatch.setattr(
+        confined_instance.ConfinedInstance,
+        "_call",
+        lambda self, method, *others, **named: sent.append(method) or call(self, method, *others, **named),
+    )
+    rng = np.random.default_rng(0)
+    values = draw(instance.signature, "normal", 0, rng)
+    state = rng.bit_generator.state
+    for _ in range(3):
+        with_fixed(instance, values, rng)
+    assert sent == ["fixed_inputs", *calls]
+    assert (rng.bit_generator.state == state) == (not calls)
 
 
 #: Text of a file and the words that say what is wrong with it.
@@ -297,13 +339,15 @@ LIES = [
     ("signature=r(s, floats=(float('inf'), float('nan')))", None),
     ("signature=r(s, outputs=(r(s.outputs[0], dtype='float64'),))", None),
     ("error='\\x1b[31mHELLO\\n\\x1b]0;t\\x07' + 'y' * 100000", "[31mHELLO ]0;t yyy"),
+    ("drawn=[0]", "draws tensors that it does not have"),
+    ("drawn=[10**400]", "draws tensors that it does not have"),
 ]
 
 
 @pytest.mark.parametrize(("change", "words"), LIES)
 def test_a_file_that_lies_about_itself_is_one_clear_line(tmp_path, change, words):
     def judge() -> Task:
-        task = load(tmp_path, HOSTILE.format(change, change.startswith("error")) + GOOD)
+        task = load(tmp_path, HOSTILE.format(change, change.startswith(("error", "drawn"))) + GOOD)
         for case, kind in ((task.public, "normal"), (task.public, "structured"), (task.timing, "mixed")):
             References(secret=b"a secret").draw(task, case, kind, "timed", Kernel("int kernel;"))
         return task

@@ -134,6 +134,84 @@ def test_fixed_inputs_are_what_belongs_to_the_operator():
     assert names["lifted_tensor_0"].item() == 0.25
 
 
+DRAWING = (
+    HEAD
+    + """
+rows, width = 6, 10
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", (torch.rand(width) < 0.5).float())
+        self.register_buffer("features", torch.randn(width), persistent=False)
+        self.noise = torch.randn(width)
+
+    def forward(self, x):
+        return x * self.mask + self.features + self.noise
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        self.layer = Layer()
+        self.register_buffer("table", torch.arange(width).float())
+        self.register_buffer("seeded", torch.rand(width, generator=torch.Generator().manual_seed(3)))
+
+    def forward(self, x):
+        return self.layer(self.linear(x)) + self.table + self.seeded + torch.tensor(0.25)
+
+
+def get_inputs():
+    return [torch.randn(rows, width)]
+
+
+def get_init_inputs():
+    return []
+"""
+)
+
+
+def named(instance: ModuleInstance, tensors: dict[int, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {instance.signature.inputs[position].name: tensor for position, tensor in tensors.items()}
+
+
+@pytest.mark.parametrize("role", ["public", "timing"])
+def test_what_a_constructor_draws_is_not_what_the_module_defines(role: str) -> None:
+    instance = task(DRAWING, rows=64).instance(Case(role, role))
+    drawn = {position: instance.signature.inputs[position].name for position in instance.drawn_inputs()}
+    assert set(drawn.values()) == {"layer.mask", "layer.features", "layer.noise"}
+    assert set(named(instance, instance.fixed_inputs())) == {"table", "seeded", "lifted_tensor_0"}
+    first, again, other = (named(instance, dict(enumerate(instance.own_inputs(seed)))) for seed in (1, 1, 2))
+    for name in first:
+        assert torch.equal(first[name], again[name])
+        assert torch.equal(first[name], other[name]) is (name in ("table", "seeded", "lifted_tensor_0")), name
+
+
+def test_what_a_constructor_draws_is_used_as_it_is_handed_in() -> None:
+    instance = task(DRAWING).instance(Case("public", "public"))
+    inputs = instance.own_inputs(1)
+    (usual,) = instance.evaluate(inputs)
+    for position in instance.drawn_inputs():
+        changed = [tensor + (place == position) for place, tensor in enumerate(inputs)]
+        assert not torch.equal(instance.evaluate(changed)[0], usual)
+
+
+def test_a_module_is_built_once_more_only_if_its_constructor_may_draw(monkeypatch) -> None:
+    builds = []
+    build = ModuleInstance._build
+    monkeypatch.setattr(ModuleInstance, "_build", lambda self: builds.append(self) or build(self))
+    for text, count in ((RICH, 1), (DRAWING, 1), (simple("return self.n(x)", "self.n = nn.BatchNorm1d(4)").source, 0)):
+        instance = ModuleInstance(text, f"{abs(hash(text)):064x}", Case("public", "public"), ())
+        instance.model()
+        builds.clear()
+        for _ in range(2):
+            instance.fixed_inputs()
+            instance.drawn_inputs()
+        assert len(builds) == count
+
+
 def test_state_that_is_handed_in_is_the_state_that_is_used():
     instance = task(RICH, rows=64).instance(Case("public", "public"))
     values = drawn(instance)

@@ -1,20 +1,27 @@
 """Seeds: every kernel meets values and hidden sizes of its own, and only a holder of the secret can tell which."""
 
+from dataclasses import replace
 from math import gcd
 
 import numpy as np
 import pytest
 
 from kernel_gym import suites
+from kernel_gym.confinement import python_process
+from kernel_gym.confinement.programs import programs
 from kernel_gym.disk_cache import cache_folder
 from kernel_gym.kernel import Kernel
 from kernel_gym.suites.problem_files import load_file
-from kernel_gym.verdict import POLICIES
+from kernel_gym.verdict import POLICIES, Incorrect
 from kernel_gym.verifier import Verifier
 from kernel_gym.verifier.hidden_sizes import EDGES, aligned_case, edge_cases, hidden_cases
 from kernel_gym.verifier.kernel_values import KernelValues, schedule
 from kernel_gym.verifier.secret import PUBLISHED, Seeds, fingerprint, secret_for
 from kernel_gym.verifier.value_sets import References
+
+CONFINED = pytest.mark.skipif(
+    programs().confinement.tier not in python_process.TRUSTWORTHY, reason="this machine's sandbox is too weak"
+)
 
 
 def meets(task, text, trusted=False):
@@ -27,6 +34,36 @@ def test_every_kernel_meets_values_of_its_own_and_always_the_same(relu):
     first, second = meets(relu, "a"), meets(relu, "b")
     assert first == meets(relu, "a")
     assert not {values for *_, values in first} & {values for *_, values in second}
+
+
+BUFFERS = "self.drawn = nn.Buffer(torch.rand(16)); self.table = nn.Buffer(torch.arange(16.0))"
+
+
+@pytest.mark.parametrize("is_confined", [False, pytest.param(True, marks=CONFINED)])
+def test_every_kernel_meets_buffers_of_its_own_if_the_constructor_draws_them(make_task, is_confined):
+    trusted = make_task("x * self.drawn.sum() + self.table.sum()", init=BUFFERS)
+    task = replace(trusted, confined=is_confined)
+    first, second = meets(task, "a"), meets(task, "b")
+    assert first == meets(trusted, "a")
+    (ours, tables), (theirs, others) = ([{set[i] for set in sets} for i in (3, 4)] for sets in (first, second))
+    assert len(ours) == len(first)
+    assert not ours & theirs
+    assert tables == others == {np.arange(16, dtype=np.float32).tobytes()}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_buffer_that_is_written_into_a_kernel_is_wrong_if_the_constructor_draws_it(
+    device, make_task, python_kernel, policy
+):
+    task = make_task("x * self.drawn.sum()", init="self.drawn = nn.Buffer(torch.rand(16))")
+    values = task.instance(task.timing).model().drawn.tolist()
+    verdicts = []
+    with Verifier(device, cache=False, policy=policy) as verifier:
+        for drawn in ("a.load(1)", f"np.array({values}) if a.large else a.load(1)"):
+            text = f"drawn = {drawn}\na.store(0, a.load(0) * drawn.sum())\nreturn 0"
+            verdicts.append(verifier.verify(python_kernel(text), task))
+    assert verdicts[0].feasible, verdicts[0]
+    assert isinstance(verdicts[1], Incorrect), verdicts[1]
 
 
 def test_another_secret_gives_other_values_and_other_sizes(relu, monkeypatch):

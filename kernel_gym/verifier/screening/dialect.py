@@ -53,7 +53,11 @@ def lint(source: Source, part: str = "") -> tuple[Diagnostic, ...]:
     mistakes = sorted(findings(source, not part), key=lambda finding: finding.line or 0)
     if source.has_redefined_macros:  # the head of a kernel may be behind one
         mistakes = [finding for finding in mistakes if finding.rule.id not in ("no-kernel", "no-launch")]
-    return tuple(Diagnostic(f"{f.rule.reason} ('{f.detail}'); {f.rule.hint}", f.line, part) for f in mistakes)
+    details = (source.as_written(finding.detail, finding.line or 1) for finding in mistakes)
+    return tuple(
+        Diagnostic(f"{f.rule.reason} ('{detail}'); {f.rule.hint}", f.line, part)
+        for f, detail in zip(mistakes, details, strict=True)
+    )
 
 
 def findings(source: Source, launches: bool = True) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from tree_sitter import Node
@@ -319,6 +320,11 @@ def _bare(name: str) -> str:
 
 
 def _tree(book: RuleBook, source: Source) -> Iterator[Finding]:
+    for finding in _nodes(book, source):
+        yield replace(finding, detail=source.as_written(finding.detail, finding.line or 1))
+
+
+def _nodes(book: RuleBook, source: Source) -> Iterator[Finding]:
     names = syntax.defined_functions(source.tree)
     own, of_c = names | syntax.declared_values(source.tree), syntax.names_of_c(source.tree)
     mutable = any(syntax.is_mutable_member(node) for node in syntax.walk(source.tree))
@@ -346,22 +352,34 @@ def _declaration(
     """Check one declaration; `mutable` says that the file has a class of which even a constant can be written.
 
     A function that is declared inside of another one has the linkage of what is around it. With that of C, the name
-    may be any symbol's.
+    may be any symbol's. No template has that linkage, and the functions that a binary may leave undefined
+    (`rule_books/binary.yaml`) all have it: what calls a template without a definition ends at the binary gate.
     """
     line = syntax.line(node)
     storage = {syntax.text(child) for child in node.children if child.type == "storage_class_specifier"}
-    prototypes = [name for name in syntax.declared_functions(node) if node.type == "declaration"]
-    if prototypes and place.in_block:  # where no function is static, and values may stand in place of parameters
-        is_object = "static" in storage or syntax.declares_objects(node, syntax.declared_values(root))
-        prototypes = [] if is_object else prototypes
-    if prototypes and (not place.in_block or place.in_linkage):
-        for name in prototypes:
-            if name not in names:
-                yield book.finding("extern-declaration", line, syntax.text(node))
-    elif "extern" in storage:
+    functions = [] if _declares_objects(node, place, storage, root) else syntax.declared_functions(node)
+    has_variables = len(functions) < len(syntax.declarators(node))
+    is_mangled = (place.in_template or place.in_block) and not place.in_linkage
+    is_prototype = bool(functions) and node.type == "declaration" and not is_mangled
+    is_defined = is_prototype and names.issuperset(functions)
+    if (is_prototype and not is_defined) or ("extern" in storage and (has_variables or not is_defined)):
         yield book.finding("extern-declaration", line, syntax.text(node))
-    elif not prototypes and syntax.is_lasting(node, storage, place) and not syntax.is_constant(node, mutable):
+    elif has_variables and syntax.is_lasting(node, storage, place) and not syntax.is_constant(node, mutable):
         yield book.finding("mutable-global", line, syntax.text(node))
+
+
+def _declares_objects(node: Node, place: syntax.Place, storage: set[str], root: Node) -> bool:
+    """Return whether what looks like functions are objects, as they may be in a function or of a template.
+
+    No function is static inside of another one. In a class no object has its value in parentheses.
+    """
+    if node.type != "declaration" or not syntax.declared_functions(node):
+        return False
+    if place.in_block:
+        return "static" in storage or syntax.declares_objects(node, syntax.declared_values(root))
+    is_template = place.in_template and place.around is None
+    types = syntax.declared_types(root)
+    return is_template and syntax.declares_objects(node, syntax.declared_values(root), types)
 
 
 def _misread(book: RuleBook, node: Node, place: syntax.Place, names: frozenset[str], root: Node) -> Iterator[Finding]:

@@ -54,6 +54,8 @@ REWRITTEN = {
     "__cluster_dims__": "",
     "__maxnreg__": "",
 }
+#: The words of the tree that no author wrote.
+_OF_THE_TREE = re.compile(rf"\b(?:{DEVICE}|{ENTRY}|{SPACE})\b")
 #: Keywords that are removed together with the argument in parentheses behind them.
 WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_dims__", "__maxnreg__")
 #: Most tokens after expansion, and most macros that expand inside each other; more come from macros that double
@@ -193,6 +195,16 @@ class Source:
     def tree(self) -> Node:
         """The root of the syntax tree of the expanded text."""
         return parse(self.parsed)
+
+    def as_written(self, text: str, line: int) -> str:
+        """Return a text of the tree that begins on a line, with the author's keywords in it."""
+        if not _OF_THE_TREE.search(text):
+            return text
+        keywords: dict[str, deque[str]] = {}
+        for token in self.expanded:
+            if token.line >= line and token.text in REWRITTEN:
+                keywords.setdefault(REWRITTEN[token.text], deque()).append(token.text)
+        return _OF_THE_TREE.sub(lambda word: keywords[word[0]].popleft() if keywords.get(word[0]) else word[0], text)
 
 
 def read(text: str) -> Source:

@@ -24,13 +24,14 @@ _NAMED = frozenset(
     | {"namespace_definition", "namespace_alias_definition", "concept_definition"}
     | {"optional_type_parameter_declaration"}
 )
-_TYPES = (_NAMED - {"enumerator"}) | {"type_definition", "type_parameter_declaration"}
+_PARAMETERS_OF_TEMPLATES = frozenset({"type_parameter_declaration", "variadic_type_parameter_declaration"})
+_TYPES = (_NAMED - {"enumerator"}) | {"type_definition"} | _PARAMETERS_OF_TEMPLATES
 _OBJECTS = _DECLARATIONS - _TYPES
 #: Nodes whose place is asked for, and those that make one.
 _PLACED = frozenset({"declaration", "field_declaration", "function_definition", "expression_statement"})
 _AROUND = frozenset(
     {"compound_statement", "field_declaration_list", "for_statement", "condition_clause", "linkage_specification"}
-    | {"class_specifier", "struct_specifier", "union_specifier", "function_definition"}
+    | {"class_specifier", "struct_specifier", "union_specifier", "function_definition", "template_declaration"}
 )
 _ARITHMETIC = frozenset({"parenthesized_expression", "binary_expression", "unary_expression"})
 #: What a number, the address of a function, and arithmetic on them may be.
@@ -39,6 +40,8 @@ _VALUES = _ARITHMETIC | {"cast_expression", "call_expression", "pointer_expressi
 _INSIDE = ("declarator", "identifier", "operator_name")
 #: Expressions that begin with a call.
 _AROUND_A_CALL = ("call_expression", "assignment_expression", "subscript_expression")
+#: Declarators that are around another one, or a name, without a field for it.
+_WITHOUT_FIELD = ("reference_declarator", "parenthesized_declarator", "variadic_declarator")
 _QUALIFIERS = ("storage_class_specifier", "type_qualifier")
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
 
@@ -71,6 +74,7 @@ class Place:
     Args:
         in_block: Whether it is inside of braces with statements.
         in_linkage: Whether it is inside of `extern "C"`.
+        in_template: Whether it is what a template declares, rather than a part of that.
         is_local: Whether what is nearest around it ends the life of a variable: a block, a class, a loop, a condition.
         around: The nearest class around it.
         functions: How many functions are around it.
@@ -78,6 +82,7 @@ class Place:
 
     in_block: bool = False
     in_linkage: bool = False
+    in_template: bool = False
     is_local: bool = False
     around: Node | None = None
     functions: int = 0
@@ -86,13 +91,15 @@ class Place:
         """Return the place of what is inside of a node of this kind."""
         match kind:
             case "compound_statement":
-                return replace(self, in_block=True, is_local=True)
+                return replace(self, in_block=True, in_template=False, is_local=True)
             case "field_declaration_list" | "for_statement" | "condition_clause":
                 return replace(self, is_local=True)
             case "linkage_specification":
-                return replace(self, in_linkage=True)
+                return replace(self, in_linkage=True, in_template=False)
+            case "template_declaration":
+                return replace(self, in_template=True)
             case "class_specifier" | "struct_specifier" | "union_specifier":
-                return replace(self, around=node)
+                return replace(self, in_template=False, around=node)
             case "function_definition":
                 return replace(self, functions=self.functions + 1)
         return self
@@ -133,12 +140,13 @@ def name_of(declarator: Node | None) -> str:
     """Return the name inside pointers, arrays, references and parameter lists."""
     while declarator is not None:
         inner = declarator.child_by_field_name("declarator")
-        if inner is None and declarator.type in ("reference_declarator", "parenthesized_declarator"):
+        if inner is None and declarator.type in _WITHOUT_FIELD:
             inner = next(
                 (c for c in declarator.named_children if "declarator" in c.type or "identifier" in c.type), None
             )
         if inner is None:
-            return "" if declarator.type.startswith("abstract_") else text(declarator)
+            is_named = not declarator.type.startswith("abstract_") and declarator.type != "variadic_declarator"
+            return text(declarator) if is_named else ""
         declarator = inner
     return ""
 
@@ -200,25 +208,41 @@ def declared_functions(node: Node) -> list[str]:
     return [function.name for function in _functions(node)]
 
 
-def declares_objects(node: Node, values: frozenset[str]) -> bool:
+def declares_objects(node: Node, values: frozenset[str], types: frozenset[str] = frozenset()) -> bool:
     """Return whether what looks like functions are objects with values in parentheses: `Kernel kernel(x);`.
 
     Args:
-        node: A declaration inside of a function.
+        node: A declaration inside of a function, or of a template.
         values: The names of the file's values (`declared_values`).
+        types: Names that are no constants even if they are written like ones: `T`.
     """
-    lists = [function.parameters for function in _functions(node)]
-    return all(given and any(_is_value(parameter, values) for parameter in given.named_children) for given in lists)
+    lists = [function.parameters.named_children if function.parameters else [] for function in _functions(node)]
+    return all(
+        any(_is_value(parameter, values, types) for parameter in given) and not any(map(_is_type, given))
+        for given in lists
+    )
 
 
-def _is_value(parameter: Node, values: frozenset[str]) -> bool:
-    """Return whether what looks like a parameter's type is a value of the file, a call, or named like a constant."""
+def _is_type(parameter: Node) -> bool:
+    """Return whether what looks like a parameter is one: a number's type alone, or a type with a name behind it."""
+    kind, declarator = parameter.child_by_field_name("type"), parameter.child_by_field_name("declarator")
+    if declarator is None:
+        return kind is not None and kind.type == "primitive_type"
+    return declarator.type == "identifier"
+
+
+def _is_value(parameter: Node, values: frozenset[str], types: frozenset[str]) -> bool:
+    """Return whether what looks like a parameter's type is a value of the file, a call, or named like a constant.
+
+    In a template it may be a member of a type that is not known yet: without `typename` before it, that is a value.
+    """
     kind, declarator = parameter.child_by_field_name("type"), parameter.child_by_field_name("declarator")
     if kind is None or kind.type not in ("type_identifier", "qualified_identifier"):
         return False
     is_call = declarator is not None and declarator.type == "abstract_function_declarator"
-    name = text(kind).rpartition("::")[2].strip()
-    return is_call or name in values or name.isupper()
+    scope, _, name = "".join(text(kind).split()).rpartition("::")
+    is_member = "<" in scope or (scope in types and name not in types)
+    return is_call or name in values or (bool(types) and is_member) or (name.isupper() and name not in types)
 
 
 def defined_functions(root: Node) -> frozenset[str]:
@@ -240,7 +264,7 @@ def declared_names(root: Node) -> frozenset[str]:
             names.update(name_of(declarator).rpartition("::")[2] for declarator in declarators(node))
         elif node.type in _NAMED:
             names.add(text(node.child_by_field_name("name")))
-        elif node.type in ("type_parameter_declaration", "structured_binding_declarator"):
+        elif node.type in _PARAMETERS_OF_TEMPLATES or node.type == "structured_binding_declarator":
             names.update(text(child) for child in node.named_children)
     return frozenset(names)
 

@@ -78,5 +78,5 @@ def reachable_bounds(task: Task) -> frozenset[Bounds]:
 def _draw(task: Task, case: Case, shift: float, rng: np.random.Generator) -> ValueSet:
     instance = task.instance(case)
     values = draw(instance.signature, "ordinary", 0, rng)
-    values = with_fixed(instance, shifted(values, instance.signature, shift))
+    values = with_fixed(instance, shifted(values, instance.signature, shift), rng)
     return ValueSet(case, "ordinary", 0, values, expect(instance, values))

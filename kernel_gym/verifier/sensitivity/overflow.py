@@ -96,7 +96,7 @@ def _unbounded(task: Task) -> frozenset[int]:
 
 
 def _draw(instance: Instance, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
-    return with_fixed(instance, draw(instance.signature, "overflow", rung, rng))
+    return with_fixed(instance, draw(instance.signature, "overflow", rung, rng), rng)
 
 
 def _loose(expected: Expected) -> Expected:

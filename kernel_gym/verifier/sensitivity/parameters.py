@@ -113,7 +113,7 @@ def arguments_fade(task: Task) -> bool:
         return False  # normalised activations are never all negative
     rng = np.random.default_rng(0)
     for _ in range(FADING_DRAWS):
-        values, others = (with_fixed(instance, draw(instance.signature, "normal", 0, rng)) for _ in range(2))
+        values, others = (with_fixed(instance, draw(instance.signature, "normal", 0, rng), rng) for _ in range(2))
         mixed = tuple(b if spec.origin == "argument" else a for spec, a, b in zip(specs, values, others, strict=True))
         pairs = zip(evaluate(instance, values), evaluate(instance, mixed), strict=True)
         if all(_nearly_same(left, right) for left, right in pairs):

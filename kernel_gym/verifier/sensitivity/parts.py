@@ -259,7 +259,7 @@ def _large_parts(task: Task, case: Case) -> tuple[tuple[int, ...], dict[int, tup
 def _counts(task: Task, case: Case) -> Counts:
     instance = task.instance(case)
     zeros = (np.zeros(spec.shape, numpy_dtype(spec.dtype)) for spec in instance.signature.inputs)
-    return tried(instance, with_fixed(instance, tuple(zeros)), Trial())[1]
+    return tried(instance, with_fixed(instance, tuple(zeros), np.random.default_rng(0)), Trial())[1]
 
 
 def _returns_float32(instance: Instance) -> bool:
@@ -269,6 +269,11 @@ def _returns_float32(instance: Instance) -> bool:
 def bounds(task: Task) -> int:
     """Return the number of bounds of floats, such as those of clamps."""
     return _counts(task, task.timing).bounds
+
+
+def variances(task: Task) -> int:
+    """Return the number of variances, those of norms among them."""
+    return _counts(task, task.timing).variances
 
 
 def has_no_products(task: Task) -> bool:

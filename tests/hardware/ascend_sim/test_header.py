@@ -146,6 +146,13 @@ def test_every_supported_form_compiles(tmp_path: Path) -> None:
     assert errors(tmp_path, [*statements, *STATEMENTS["compiles"]]) == {}
 
 
+def test_a_rounding_of_the_author_s_own_is_nearer_than_that_of_two_types(tmp_path: Path) -> None:
+    own = "template <class A, class B> constexpr A DivCeil(A, B) { return 77; } static_assert(DivCeil(n, 2ull) == 77);"
+    (tmp_path / "kernel.cpp").write_text(FILE + "constexpr uint32_t n = 4;\n" + own)
+    command = ["g++", "-std=c++17", "-fsyntax-only", *INCLUDE, tmp_path / "kernel.cpp"]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
 def test_unsupported_types_are_refused_with_the_list_of_supported_ones(tmp_path: Path) -> None:
     refused = {
         text: (name, types)

@@ -398,6 +398,8 @@ STATEMENTS = {
     "x = ScalarCast<float, int32_t, RoundMode::CAST_FLOOR>(f);": FLOAT,
     "h = ScalarCast<float, half, RoundMode::CAST_RINT>(f);": FLOAT,
     "x = AlignUp(x, 32);": 3 + DIVISION,
+    "x = AlignUp(x, 32u);": 3 + DIVISION,
+    "x = CeilDivision(x, 32u) + DivCeil(x, 5u);": 5 + 2 * DIVISION,
     "b.low = x; x = b.low;": 3,
     "x = b.word;": 1,
     "d = f; f = d;": 2 * FLOAT,

@@ -91,6 +91,19 @@ HONEST_LINES = [
     "template <class F> __aicore__ inline uint32_t Each(F read) { return read(1); }",
     "struct Clock { int operator()(int a) const { return a; } };\ninline int Now(Clock time) { return time(3); }",
     'inline int read(int x) { return x; }\nextern "C" { inline int Other(int x) { return read(x); } }',
+    "struct S { static __aicore__ uint32_t Twice(uint32_t v); };\n"
+    "__aicore__ inline uint32_t S::Twice(uint32_t v) { return v * 2; }",
+    "struct S { static int *Unused(int v), (Other)(), &operator+(const S &); static auto Last() -> int; int v = 0; };",
+    "template <class T> struct S { static int (*Chosen(T))(int); };",
+    "template <typename T> __aicore__ inline void Go(T, GM_ADDR x, const Local<T> &y, TPosition = TPosition::GM);\n"
+    "template <> __aicore__ inline void Go<float>(float, GM_ADDR, const Local<float> &, TPosition) {}",
+    "template <typename T> void OnlyFloat(T) = delete;\ntemplate <> inline void OnlyFloat<float>(float) {}",
+    "template <typename T> T Make(); template <typename T> T &(Other)(); template <class... T> void F(T &&..., T...);",
+    "template <class T> auto Test(int) -> decltype(T::k, Yes{}); template <class T> No Test(...);",
+    "template <class T> struct Has { template <class U> static Yes Test(decltype(U::k) *); "
+    "template <class U> static No Test(...); template <class U> friend void Seen(U); };",
+    "template <class T> typename T::Type Get(typename T::Type, typename T::Type *, GM_ADDR, int);",
+    "constexpr int kOne = 1;\ntemplate <class T> constexpr ReluTiling kTiling(kOne);",
     "inline void Log(int, int = 0) {}\n#define LOG(a, ...) Log(a, ##__VA_ARGS__)\n"
     "inline void f() { LOG(1); LOG(1, 2); }",
 ]
@@ -205,6 +218,25 @@ CHEATS = [
     ("float *pointer = nullptr;", "mutable-global"),
     ('const char *name = "x";', "mutable-global"),
     ("template <typename T> T shared = T(0);", "mutable-global"),
+    ("struct S { static int (*p)(int); };", "mutable-global"),
+    ("struct S { static int (*(p))(int), (&r)(int); };", "mutable-global"),
+    ("struct S { static int a, f(int); };", "mutable-global"),
+    ("struct S { static int f(int), a[3]; };", "mutable-global"),
+    ("using F = int(int);\nstruct S { static F *f; };", "mutable-global"),
+    ("int f(int), counter;\nint f(int x) { return x; }", "mutable-global"),
+    ("struct O { static constexpr int zero = 0; };\ntemplate <class T> int counter(T::zero);", "mutable-global"),
+    ("template <class T> int counter(T::digits);", "mutable-global"),
+    ("template <class T> int counter(Limits<T>::digits);", "mutable-global"),
+    ("template <class T> int (counter)(T::digits * T::digits);", "mutable-global"),
+    ("template <class T> ReluTiling shared(LIMIT);", "mutable-global"),
+    ("constexpr int kOne = 1;\ntemplate <class T> static ReluTiling shared(kOne);", "mutable-global"),
+    ("template <class T> int (*pointer)(T);", "mutable-global"),
+    ("template <class T> extern int counter;", "extern-declaration"),
+    ("template <class T> extern int Other(T);", "extern-declaration"),
+    ('extern "C" { template <class T> int Other(T); }', "extern-declaration"),
+    ("template <class T> struct S { friend int getppid(); };", "extern-declaration"),
+    ('extern "C" { inline void g() { auto h = [](auto x) { int other(GM_ADDR x, int); }; } }', "extern-declaration"),
+    ("extern int f(int), counter;\nint f(int x) { return x; }", "extern-declaration"),
     ("thread_local int t;", "reserved-name"),
     ("extern int secret;", "extern-declaration"),
     ('extern "C" int puts(const char *);', "extern-declaration"),
@@ -417,6 +449,7 @@ def test_reserved_names_that_the_compiler_knows_are_refused_once_it_has_accepted
         "constexpr uint32_t __kTile = 64; constexpr int _Rows = 3;",
         "struct _Tiling { uint32_t __total; }; template <class _T, int __N> struct __Fixed { _T data[__N]; };",
         'constexpr uint64_t operator""_KB(unsigned long long n) { return n << 10; } constexpr uint64_t kRoom = 192_KB;',
+        "template <class... _Ts, int... _Ns> int Sum(_Ts &&..._args) { return (_args + ... + (_Ns + ...)); }",
         "enum __Mode { _Fast, __slow }; using _Real = float; typedef int __Index; namespace __mine { class _A; }",
         "inline int __up(int __a, int _B = 3) { auto [__c, _D] = Pair{1, 2}; return __a + _B + __c + _D; }",
         "__inline__ int Line(const float *__restrict__ p) { return __LINE__ + sizeof(__func__) + __INT32_MAX__; }",
@@ -469,6 +502,27 @@ def test_findings_carry_the_line_of_the_author():
     finding = screen(read("#define X \\\n  1\n\n/* a\n b */\nint counter;\n"))
     assert finding is not None
     assert finding.line == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "detail"),
+    [
+        ("__aicore__ inline int Other(int);", "__aicore__ inline int Other ( int ) ;"),
+        ("#define MINE __aicore__ inline\nMINE int Other(int);", "__aicore__ inline int Other ( int ) ;"),
+        ("__vector__ __aicore__ void f(__gm__ int *);", "__vector__ __aicore__ void f ( __gm__ int * ) ;"),
+        ("__ubuf__ float *p;", "__ubuf__ float * p ;"),
+    ],
+)
+def test_findings_have_the_words_of_the_author(line, detail):
+    finding = screen(read(with_line(line)), compiled=True)
+    assert finding is not None
+    assert finding.detail == detail
+
+
+def test_findings_in_cuda_have_the_words_of_the_author():
+    finding = screen(read("__device__ int Other(int);\n__global__ void g(float *p) {}\n"), language="cuda")
+    assert finding is not None
+    assert finding.detail == "__device__ int Other ( int ) ;"
 
 
 def test_every_rule_has_a_reason_and_a_hint():

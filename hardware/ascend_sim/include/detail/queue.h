@@ -268,3 +268,5 @@ private:
 };
 
 }  // namespace AscendC
+
+using AscendC::GetTPipePtr;

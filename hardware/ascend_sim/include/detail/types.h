@@ -49,6 +49,10 @@ struct Repeat {
 template <class A, class B> constexpr bool same = false;
 template <class A> constexpr bool same<A, A> = true;
 
+// Holds for two types of integers, with nothing behind them.
+template <class A, class B, class... None>
+using if_mixed = std::enable_if_t<!same<A, B> && std::is_integral_v<A> && std::is_integral_v<B> && !sizeof...(None)>;
+
 template <class T, class... Listed>
 constexpr bool one_of = (same<T, Listed> || ...);
 
@@ -179,6 +183,7 @@ template <class T> ASC_INLINE constexpr uint64_t asc_elements_in(uint64_t bytes)
 
 namespace AscendC {
 
+using ::TEventID;
 using asc::At;
 
 // clang-format off
@@ -216,6 +221,13 @@ template <class A, class B> struct IsSameType { static constexpr bool value = st
 template <class T> inline constexpr T AlignUp(T value, T step) { return (value + step - 1) / step * step; }
 template <class T> inline constexpr T DivCeil(T value, T step) { return (value + step - 1) / step; }
 template <class T> inline constexpr T CeilDivision(T value, T step) { return (value + step - 1) / step; }
+// Integers of two types give their common one. A call that names its type, `AlignUp<T>(a, b)`, cannot mean these, because
+// of the number in front, and a template of the author's is nearer, because of the pack.
+#define ASC_MIXED template <int = 0, class A, class B, class... None, class = asc::if_mixed<A, B, None...>>
+ASC_MIXED constexpr auto AlignUp(A value, B step, None...) { return (value + step - 1) / step * step; }
+ASC_MIXED constexpr auto DivCeil(A value, B step, None...) { return (value + step - 1) / step; }
+ASC_MIXED constexpr auto CeilDivision(A value, B step, None...) { return (value + step - 1) / step; }
+#undef ASC_MIXED
 
 inline float ToFloat(bfloat16_t value) { return static_cast<float>(value); }
 inline bfloat16_t ToBfloat16(float value) { return bfloat16_t(value); }

@@ -28,7 +28,7 @@ public:
         uint32_t first = AscendC::GetBlockIdx() * t.share;
         for (uint32_t row = first; row < first + t.share && row < t.rows; ++row) {
             float mean = Sum(row, 0.0f, false) * t.inverse;
-            float variance = Sum(row, mean, true) * t.inverse;
+            float variance = Sum(row, mean, true) * t.inverse;  // @variance
             Normalise(row, mean, variance);
         }
     }
