@@ -30,7 +30,7 @@ def test_the_dialect_refuses_what_the_device_compiler_refuses(line, words):
 
 
 def test_messages_have_the_words_of_the_author():
-    source = read(RELU.replace("class", "__aicore__ inline double Half(double x) { return x; }\nclass", 1))
+    source = read(RELU.replace("\nclass", "\n__aicore__ inline double Half(double x) { return x; }\nclass", 1))
     assert "'__aicore__ inline double Half" in dialect.lint(source)[0].message
 
 
