@@ -15,8 +15,8 @@ _aten = torch.ops.aten
 _STATISTICS = frozenset({_aten.var, _aten.std, _aten.var_mean, _aten.std_mean})
 _BATCH_NORMS = frozenset({_aten.native_batch_norm, _aten._native_batch_norm_legit})
 _NORMS = _BATCH_NORMS | {_aten.native_layer_norm, _aten.native_group_norm}
-#: Relative error of a mean of squares that is rounded to float32: half of the largest one.
-ROUNDING = 2.0**-25
+#: Largest relative error of a mean of squares that is rounded to float32 once; its terms and sums are rounded, too.
+ROUNDING = 2.0**-24
 #: So many errors are drawn at most, and repeated: a prime number, so that rows do not begin with the same ones.
 POOL = 65_521
 

@@ -188,11 +188,18 @@ def with_noise_of(expected: Expected, native: Array) -> Expected:
     return replace(expected, noise=np.maximum(expected.noise, noise))
 
 
-def with_largest_noise_of(expected: Expected, native: Array) -> Expected:
-    """Return the expected output with the largest noise of another run of the reference in all rows."""
+def with_noise(expected: Expected, noise: float) -> Expected:
+    """Return the expected output with at least this noise in all rows."""
     if expected.truth.dtype.kind != "f" or expected.exact:
         return expected
-    return replace(expected, noise=np.maximum(expected.noise, _relative_error(expected, native).max(initial=0.0)))
+    return replace(expected, noise=np.maximum(expected.noise, noise))
+
+
+def largest_error(expected: Expected, native: Array) -> float:
+    """Return how far the elements of another run of the reference are off at most; 0 where they are no floats."""
+    if expected.truth.dtype.kind != "f" or expected.exact:
+        return 0.0
+    return float(_relative_error(expected, native).max(initial=0.0))
 
 
 def _relative_error(expected: Expected, native: Array) -> Doubles:
