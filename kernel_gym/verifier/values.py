@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,9 @@ RARER, SMALLEST, SMALL = 16, -24.0, -14.0
 LOW = 8
 #: Relative differences between rows that are nearly the same, below the rounding error of half precision.
 ALIKE = 1e-4
+#: What a bias is about where it is large beside the deviation: activations are no straight lines there. Shortest and
+#: longest piece of an argument that has a mean of its own.
+LEVEL, SPAN = 2.0, (1 << 10, 1 << 12)
 #: Least number of dimensions of an argument that has images, or volumes.
 IMAGES = 4
 #: Least distance of values at the timing sizes from the edges of the unit interval.
@@ -260,11 +263,47 @@ def has_vectors(signature: Signature) -> bool:
     return any(map(_is_vector, signature.inputs))
 
 
-def movable(signature: Signature) -> list[int]:
-    """Return the positions of the inputs to which an offset may be added: biases and the like first, then arguments."""
+class Move(NamedTuple):
+    """An input that is moved far from zero, and whether it keeps its size while weights become small."""
+
+    position: int
+    narrow: bool
+
+
+def moves(signature: Signature, most: int) -> list[Move]:
+    """Return how means may become large beside deviations, for so many biases and the like, and all arguments."""
     real = [i for i, spec in enumerate(signature.inputs) if spec.domain.kind == "real" and _is_float(spec.dtype)]
-    vectors = [i for i in real if signature.inputs[i].origin == "state" and _is_vector(signature.inputs[i])]
-    return vectors + [i for i in real if signature.inputs[i].origin == "argument"]
+    vectors = [i for i in real if signature.inputs[i].origin == "state" and _is_vector(signature.inputs[i])][:most]
+    arguments = [i for i in real if signature.inputs[i].origin == "argument"]
+    return [Move(i, narrow=True) for i in vectors] + [Move(i, narrow=False) for i in arguments + vectors]
+
+
+def far_from_zero(
+    values: tuple[Array, ...], signature: Signature, move: Move, ratio: float, rng: np.random.Generator
+) -> tuple[Array, ...]:
+    """Return values of which an argument, or what a bias is added to, has a mean of about so many deviations.
+
+    A narrow move makes a bias about `LEVEL`, and weights small. Neighbours in an argument have means of their own, so
+    that their differences do not tell its variance.
+    """
+    array, spec = values[move.position], signature.inputs[move.position]
+    if move.narrow:
+        moved = LEVEL + array / ratio
+        values = tuple(
+            (each / ratio).astype(each.dtype) if _is_weight(spec) else each
+            for each, spec in zip(values, signature.inputs, strict=True)
+        )
+    elif spec.origin == "argument":
+        length = int(rng.integers(*SPAN))
+        means = np.repeat(rng.standard_normal(-(-array.size // length)), length)[: array.size]
+        moved = array + (means.reshape(array.shape) + ratio)
+    else:
+        moved = array + ratio
+    return (*values[: move.position], moved.astype(array.dtype), *values[move.position + 1 :])
+
+
+def _is_weight(spec: InputSpec) -> bool:
+    return spec.origin == "state" and spec.domain.kind == "real" and _is_float(spec.dtype) and not _is_vector(spec)
 
 
 def alike(values: tuple[Array, ...], signature: Signature, rng: np.random.Generator) -> tuple[Array, ...]:

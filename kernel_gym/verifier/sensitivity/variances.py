@@ -1,8 +1,8 @@
 """Values whose mean is large beside their deviation, for kernels whose variances are wrong there.
 
 The difference between the mean of squares and the square of the mean saves a pass over the values. It is a variance
-where the mean is small, and rounding where it is large. The other values of the timing sizes have small means. So an
-argument or a bias is moved far from zero, in a run of its own.
+where the mean is small, and rounding where it is large. The other values of the timing sizes have small means. In a run
+of its own those of an argument, or of what a bias is added to, are large beside the deviation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -22,20 +23,20 @@ from kernel_gym.verifier.expected import UNDEFINED, any_wrong, largest_error, wi
 from kernel_gym.verifier.reference import ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parts
-from kernel_gym.verifier.values import draw, movable
+from kernel_gym.verifier.values import Move, draw, far_from_zero, moves
 
 #: A variance, by its position among all; None for all of them.
 Variance: TypeAlias = int | None
-#: What is added to all numbers of an input, in turn: the smallest that shows a variance is used.
-OFFSETS = (1024.0, 2048.0, 4096.0, 8192.0, 16384.0)
+#: Means in deviations, about, in turn: the smallest that shows a variance is used.
+RATIOS = (64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0)
 #: Variances have to show beside so many times the noise: every kernel meets other values.
 MARGIN = 1.5
-#: Relative error of means, and of what is normalised. That of an honest kernel may be `MULTIPLE` times as large: it may
-#: add thousands of products to a bias.
-LOST = 2.0**-21
+#: Relative error of means and of what is normalised in honest kernels, and how it grows with the root of the number of
+#: products that are added to a bias, each of which is rounded. Kernels may be `MULTIPLE` times as noisy.
+LOST, LOST_IN_SUMS = 2.0**-24, 2.0**-27
 #: In networks with more variances than this all are tried together, because each takes a run of the reference.
 MOST_VARIANCES = 4
-#: Most inputs that are moved in turn, at the public sizes.
+#: Most biases and the like that are moved in turn, at the public sizes.
 MOST_INPUTS = 8
 
 
@@ -45,24 +46,24 @@ class Far:
 
     Args:
         variances: Those that they show.
-        position: The input that is moved.
-        offset: What is added to it, at least.
-        noise: The noise of honest kernels in each output, for each unit of the offset.
+        move: The input that is moved, and how.
+        ratio: The mean in deviations, at least.
+        noise: The noise of honest kernels in each output, for each unit of the ratio.
     """
 
     variances: frozenset[Variance]
-    position: int
-    offset: float
+    move: Move
+    ratio: float
     noise: tuple[float, ...]
 
 
 def draw_far(task: Task, seeds: Seeds) -> Iterator[ValueSet]:
     """Yield values of the timing sizes on which variances are wrong that are computed without subtracting the mean."""
     for number, far in enumerate(far_values(task)):
-        for offset in (offset for offset in OFFSETS if offset >= far.offset):
-            rng = seeds.generator("values", task.timing.name, "far", number, int(offset))
-            values = _draw(task, task.timing, far.position, offset, rng)
-            noise = (offset * each for each in far.noise)
+        for ratio in (ratio for ratio in RATIOS if ratio >= far.ratio):
+            rng = seeds.generator("values", task.timing.name, "far", number, int(ratio))
+            values = _draw(task, task.timing, far.move, ratio, rng)
+            noise = (ratio * each for each in far.noise)
             values = replace(values, expected=tuple(map(with_noise, values.expected, noise)))
             if far.variances <= shown_variances(task, values, far.variances):
                 yield replace(values, key=seeds.variables(values.values))
@@ -72,37 +73,39 @@ def draw_far(task: Task, seeds: Seeds) -> Iterator[ValueSet]:
 @lru_cache(maxsize=1024)
 def far_values(task: Task) -> tuple[Far, ...]:
     """Return how values of the timing sizes are drawn that show variances; tried once for all kernels of a task."""
-    hidden, found = dict(revealing_inputs(task)), list[Far]()
-    for position, least in sorted(set(hidden.values())):
-        for offset in (offset for offset in OFFSETS if offset >= least):
-            if (position, least) not in hidden.values():
+    revealed, found = revealing_moves(task), list[Far]()
+    hidden = frozenset[Variance]().union(*(variances for _, _, variances in revealed))
+    for move, least, variances in revealed:
+        for ratio in (ratio for ratio in RATIOS if ratio >= least):
+            if not hidden & variances:
                 break
-            values = _draw_lossy(task, task.timing, position, offset)
+            values = _draw_lossy(task, task.timing, move, ratio)
             outputs = tuple(replace(output, noise=MARGIN * output.noise) for output in values.expected)
             if shown := shown_variances(task, replace(values, expected=outputs), hidden):
-                hidden = {variance: place for variance, place in hidden.items() if variance not in shown}
-                noise = tuple(float(np.max(output.noise)) / offset for output in values.expected)
-                found.append(Far(shown, position, offset, noise))
+                hidden -= shown
+                noise = tuple(float(np.max(output.noise)) / ratio for output in values.expected)
+                found.append(Far(shown, move, ratio, noise))
     return tuple(found)
 
 
 @lru_cache(maxsize=1024)
-def revealing_inputs(task: Task) -> dict[Variance, tuple[int, float]]:
-    """Return for each variance which input shows it at the public sizes, by its position, and with which offset.
+def revealing_moves(task: Task) -> tuple[tuple[Move, float, frozenset[Variance]], ...]:
+    """Return what shows variances at the public sizes, from which ratio on, and which ones.
 
-    Variances that none shows, such as those behind a sigmoid, are left out.
+    Variances that nothing shows, such as those behind a sigmoid, are left out.
     """
     count = parts.variances(task)
-    hidden: set[Variance] = {None} if count > MOST_VARIANCES else set(range(count))
-    found = dict[Variance, tuple[int, float]]()
-    inputs = movable(task.instance(task.public).signature)[:MOST_INPUTS]
-    for offset, position in ((offset, position) for offset in OFFSETS for position in inputs):
-        if not hidden:
-            break
-        shown = shown_variances(task, _draw_lossy(task, task.public, position, offset), hidden)
-        found |= dict.fromkeys(shown, (position, offset))
-        hidden -= shown
-    return found
+    every = frozenset[Variance]({None} if count > MOST_VARIANCES else range(count))
+    found = list[tuple[Move, float, frozenset[Variance]]]()
+    for move in moves(task.instance(task.public).signature, MOST_INPUTS) if every else ():
+        hidden = every
+        for ratio in RATIOS[::2]:
+            if shown := shown_variances(task, _draw_lossy(task, task.public, move, ratio), hidden):
+                hidden -= shown
+                found.append((move, ratio, shown))
+            if not hidden:
+                break
+    return tuple(found)
 
 
 def shown_variances(task: Task, values: ValueSet, variances: Iterable[Variance]) -> frozenset[Variance]:
@@ -118,17 +121,19 @@ def shown_variances(task: Task, values: ValueSet, variances: Iterable[Variance])
     return frozenset(each for each, shadows in outputs.items() if any_wrong(shadows, values.expected))
 
 
-def _draw_lossy(task: Task, case: Case, position: int, offset: float) -> ValueSet:
+def _draw_lossy(task: Task, case: Case, move: Move, ratio: float) -> ValueSet:
     """Draw values with the noise of honest kernels, which lose digits where means are large, too."""
-    values = _draw(task, case, position, offset, np.random.default_rng(0))
-    outputs, _ = tried(task.instance(case), values.values, Trial(lost_in_variances=LOST), torch.float64)
+    instance = task.instance(case)
+    values = _draw(task, case, move, ratio, np.random.default_rng(0))
+    is_bias = instance.signature.inputs[move.position].origin == "state"
+    lost = max(LOST, LOST_IN_SUMS * sqrt(parts.sum_length(instance)) if is_bias else 0.0)
+    outputs, _ = tried(instance, values.values, Trial(lost_in_variances=lost), torch.float64)
     noise = (largest_error(*pair) for pair in zip(values.expected, outputs, strict=True))
     return replace(values, expected=tuple(map(with_noise, values.expected, noise)))
 
 
-def _draw(task: Task, case: Case, position: int, offset: float, rng: np.random.Generator) -> ValueSet:
+def _draw(task: Task, case: Case, move: Move, ratio: float, rng: np.random.Generator) -> ValueSet:
     instance = task.instance(case)
-    values = draw(instance.signature, "ordinary", 0, rng)
-    moved = (values[position] + offset).astype(values[position].dtype)
-    values = with_fixed(instance, (*values[:position], moved, *values[position + 1 :]), rng)
+    values = far_from_zero(draw(instance.signature, "ordinary", 0, rng), instance.signature, move, ratio, rng)
+    values = with_fixed(instance, values, rng)
     return ValueSet(case, "ordinary", 0, values, expect(instance, values))
