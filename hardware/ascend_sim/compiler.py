@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
@@ -28,6 +29,8 @@ from kernel_gym.hardware.host.launch_syntax import tokens
 from kernel_gym.hardware.host.preprocessed import plain
 
 OBJECT, PREPROCESSED, ASSEMBLY = "kernel.so", "kernel.ii", "kernel.s"
+#: What is compiled again for another dump.
+_AGAIN = "kernel.again.s"
 #: The file of the places where functions start.
 FUNCTIONS = ".functions"
 
@@ -96,7 +99,14 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf) or _beyond_arrays(dump, runtime)
         if not errors:
-            operations.count(folder / OBJECT, dump, text, types_of(prelude), elf, code.computed, calls)
+            count = partial(operations.count, folder / OBJECT, dump, text, types_of(prelude), elf, code.computed, calls)
+            try:
+                count()
+            except operations.BlocksDiffer:
+                again = [*front, "-S", *operations.LEFT_OUT_FLAGS, PREPROCESSED, "-o", _AGAIN]
+                if errors := _call(runtime, again, folder):
+                    return "", errors
+                count(_dump(folder, operations.LEFT_OUT))
             _write_functions(folder / f"{OBJECT}{FUNCTIONS}", elf)
     return cores.unmarked, errors
 

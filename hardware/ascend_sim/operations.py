@@ -6,6 +6,9 @@ every machine: only the order in which the arguments of a call are computed diff
 counter as relocations, which tell the address of each block. The compiler may move a block behind its only predecessor,
 but has numbered the instructions before that: the numbers in the assembly tell which block of the dump each call is in.
 
+After that dump the compiler decides comparisons of constant addresses, such as those of two functions, and leaves out
+the blocks that nothing reaches any more. Another dump names them; few kernels need it.
+
 The instructions themselves are read as well (assembly/guards.py): no block costs less than the floats, the divisions
 and half of the integer operations among its instructions.
 
@@ -25,7 +28,7 @@ from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
 from kernel_gym.hardware.ascend_sim import call_types
 from kernel_gym.hardware.ascend_sim.assembly.guards import COUNTER, Computed
-from kernel_gym.hardware.ascend_sim.gimple import Operations, read_dump
+from kernel_gym.hardware.ascend_sim.gimple import Operations, left_out_blocks, read_dump
 from kernel_gym.hardware.ascend_sim.source_names import Type, aliases
 
 DUMP = "kernel.gimple"
@@ -33,6 +36,9 @@ DUMP = "kernel.gimple"
 SUFFIX = ".operations"
 #: Flags that make the compiler write the dump.
 FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}",)
+#: The dump of the step that leaves blocks out, and flags that make the compiler write it.
+LEFT_OUT = "kernel.left_out"
+LEFT_OUT_FLAGS = (f"-fdump-tree-switchlower_O0={LEFT_OUT}",)
 #: A flag that makes the linker keep the relocations.
 LINK_FLAG = "-Wl,--emit-relocs"
 
@@ -44,6 +50,10 @@ _DIRECTIVE = re.compile("^#.*$", re.MULTILINE)
 _RETYPED = 8
 
 
+class BlocksDiffer(InfrastructureError):
+    """Raised where a function has other basic blocks in the object file than in the compiler's dump."""
+
+
 def count(
     target: Path,
     dump: str,
@@ -52,6 +62,7 @@ def count(
     kernel: ELFFile,
     computed: Mapping[str, Sequence[Computed]],
     calls: str = "",
+    left_out: str = "",
 ) -> None:
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
 
@@ -63,12 +74,14 @@ def count(
         kernel: The object file.
         computed: What the instructions of each function compute, from one call of the counter to the next.
         calls: The dump of calls with their types (call_types.py).
+        left_out: The compiler's dump of the blocks that it leaves out, for a kernel whose blocks differ without it.
 
     Raises:
+        BlocksDiffer: If a function has other blocks than in the dump.
         InfrastructureError: If the dump does not fit the object file.
     """
     source = _DIRECTIVE.sub("", source)
-    blocks = read_dump(dump, source, headers)
+    blocks = read_dump(dump, source, headers, left_out_blocks(left_out))
     types = {**headers, **aliases(source, headers)}
     counted = frozenset(name for name, each in blocks.items() if each)
     for function in call_types.called_as_others(calls, source, types, counted):
@@ -97,7 +110,7 @@ def _placed(
         begin, end = np.searchsorted(calls, [symbol.value, symbol.value + symbol.size])
         found = computed.get(symbol.name, ())
         if not end - begin == len(expected) == len(found):
-            raise InfrastructureError(
+            raise BlocksDiffer(
                 f"{symbol.name} has {end - begin} basic blocks, but {len(expected)} in the compiler's dump"
             )
         ranks = {number: rank for rank, number in enumerate(sorted(each.number for each in found))}

@@ -58,6 +58,7 @@ REWRITTEN = {
 _OF_THE_TREE = re.compile(rf"\b(?:{DEVICE}|{ENTRY}|{SPACE})\b")
 #: Keywords that are removed together with the argument in parentheses behind them.
 WITH_ARGUMENT = ("__mix__", "__inout_pipe__", "__launch_bounds__", "__cluster_dims__", "__maxnreg__")
+_CLASS_KEYS = ("class", "struct", "union")
 #: Most tokens after expansion, and most macros that expand inside each other; more come from macros that double
 #: themselves.
 MAX_TOKENS, MAX_DEPTH = 200_000, 200
@@ -189,7 +190,7 @@ class Source:
         """The text that is parsed."""
         plain = (token for token in self.expanded if token.kind != "stray")
         written = plain if self.preprocessed else _rewritten(self.expanded)
-        return _layout(_without_launches(written)).encode()
+        return _layout(_without_launches(_instantiations(written))).encode()
 
     @cached_property
     def tree(self) -> Node:
@@ -423,6 +424,20 @@ def _rewritten(tokens: Sequence[Token]) -> Iterator[Token]:
                 next(islice(rest, closings[index + 1] - index - 1, None), None)
         elif token.kind != "stray":
             yield token
+
+
+def _instantiations(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Rewrite `extern template class A<int>;` to `template A<int>;`: the grammar has no class and no `extern` there.
+
+    What is left out declares nothing: `extern template` stands before the name of a template only.
+    """
+    before, waiting = "", list(tokens)
+    for index, token in enumerate(waiting):
+        behind = [each.text for each in waiting[index + 1 : index + 3]] if token.text == "extern" else []
+        is_extern = behind[:1] == ["template"] and behind[1:] != ["<"]
+        if not is_extern and not (before == "template" and token.text in _CLASS_KEYS):
+            yield token
+        before = token.text
 
 
 def _without_launches(tokens: Iterator[Token]) -> Iterator[Token]:

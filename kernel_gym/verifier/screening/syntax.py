@@ -95,7 +95,7 @@ class Place:
             case "field_declaration_list" | "for_statement" | "condition_clause":
                 return replace(self, is_local=True)
             case "linkage_specification":
-                return replace(self, in_linkage=True, in_template=False)
+                return replace(self, in_linkage=_is_linkage_of_c(node), in_template=False)
             case "template_declaration":
                 return replace(self, in_template=True)
             case "class_specifier" | "struct_specifier" | "union_specifier":
@@ -123,6 +123,11 @@ def places(root: Node) -> dict[int, Place]:
             by_id[node.id] = place
         around.append((index + node.descendant_count, place.within(node, kind) if kind in _AROUND else place))
     return by_id
+
+
+def _is_linkage_of_c(node: Node) -> bool:
+    """Return whether a linkage is that of C: `extern "C"`, or any that is not plainly `extern "C++"`."""
+    return text(node.child_by_field_name("value")) != '"C++"'
 
 
 def declarators(node: Node) -> list[Node]:

@@ -579,6 +579,52 @@ def test_copies_and_fills_beyond_256_bytes_are_calls_on_every_machine(
     assert "rep " not in (tmp_path / "copies.s").read_text()
 
 
+# ---- what the compiler leaves out after its dump -------------------------------------------------------------------
+
+#: Two functions, templates whose instances are functions of their own, and one without a body.
+ADDRESSES = """
+#define ONCE f = f / g
+#define TWICE f = f / g / g
+#define THRICE f = f / g / g / g
+#define NEVER f = f / g / g / g / g / g
+__aicore__ inline int One(int a) { return a; }
+__aicore__ inline int Two(int a) { return a + 1; }
+template <class T> __aicore__ inline void Tag() {}
+template <class T> float Undefined(T);
+"""
+#: Statements, and the divisions of their blocks in the order of the code.
+DECIDED_LATE = {
+    "if (&One == &Two) { NEVER; } ONCE; if (a) TWICE; THRICE;": [1, 2, 3],
+    "if (&One != &Two) { TWICE; } else { NEVER; } ONCE; if (a) THRICE;": [2, 1, 3],
+    "if (&Tag<int> == &Tag<half>) NEVER; TWICE; if (a) ONCE; if (a > 1) THRICE;": [2, 1, 3],
+    "if (Undefined<int> == nullptr) { NEVER; return f; } ONCE; if (a) THRICE; TWICE;": [1, 3, 2],
+    "while (&One == &Two) { for (int i = 0; i < a; ++i) { if (i) continue; NEVER; } } THRICE; if (a) TWICE;": [3, 2],
+    "do { TWICE; if (&One == &Two) { NEVER; break; } ONCE; } while (--a); THRICE;": [2, 1, 3],
+    "do { TWICE; } while (&One == &Two); if (Undefined<int> == nullptr) NEVER; if (a) THRICE; ONCE;": [2, 3, 1],
+    "f = &One == &Two ? NEVER : TWICE; if (a) ONCE; f = &One != &Two && a > 2 ? THRICE : TWICE;": [2, 1, 3, 2],
+    "goto at; back: TWICE; if (a) THRICE; return f; at: if (&One == &Two) { NEVER; } ONCE; goto back;": [1, 2, 3],
+    "switch (a) { case 1: if (&One == &Two) { NEVER; case 2: ONCE; } break; default: TWICE; } THRICE;": [1, 2, 3],
+}
+
+
+@pytest.mark.parametrize(("statements", "expected"), DECIDED_LATE.items())
+def test_blocks_that_the_compiler_leaves_out_after_its_dump_are_left_out(
+    device: AscendSim, statements: str, expected: list[int]
+) -> None:
+    """It decides comparisons of addresses when the dump is written, and leaves out what nothing reaches."""
+    text = f"{ADDRESSES}__aicore__ float late(float f, float g, int a) {{ {statements} return f; }}"
+    artifact = built(device, source("", 0, prelude=text)).artifact
+    assert artifact is not None
+    assert artifact.with_name(operations.LEFT_OUT).is_file()
+    rows = artifact.with_name(f"{artifact.name}{operations.SUFFIX}").read_text().splitlines()
+    assert [divisions for row in rows if (divisions := int(row.split()[4]))] == expected
+
+
+def test_most_kernels_are_compiled_once(build: Build) -> None:
+    assert build.artifact is not None
+    assert not build.artifact.with_name(operations.LEFT_OUT).exists()
+
+
 # ---- what does not fit ---------------------------------------------------------------------------------------------
 
 

@@ -104,6 +104,11 @@ HONEST_LINES = [
     "template <class U> static No Test(...); template <class U> friend void Seen(U); };",
     "template <class T> typename T::Type Get(typename T::Type, typename T::Type *, GM_ADDR, int);",
     "constexpr int kOne = 1;\ntemplate <class T> constexpr ReluTiling kTiling(kOne);",
+    "template <class T> struct R { T v; };\nextern template class R<int>;\nclass Own { int a; };\n"
+    "template class R<int>; template struct own::R<own::R<float>>;",
+    "template <class T> T Up(T v) { return v; }\nextern template int Up<int>(int);\ntemplate int Up<int>(int);",
+    'extern "C++" { template <class T> T Make(); inline void f() { int other(int); } }',
+    'extern "C" { extern "C++" { template <class T> T Make(); } }',
     "inline void Log(int, int = 0) {}\n#define LOG(a, ...) Log(a, ##__VA_ARGS__)\n"
     "inline void f() { LOG(1); LOG(1, 2); }",
 ]
@@ -234,6 +239,12 @@ CHEATS = [
     ("template <class T> extern int counter;", "extern-declaration"),
     ("template <class T> extern int Other(T);", "extern-declaration"),
     ('extern "C" { template <class T> int Other(T); }', "extern-declaration"),
+    ('extern "C++" { extern "C" { template <class T> int Other(T); } }', "extern-declaration"),
+    ('extern "C++" { int getppid(); }', "extern-declaration"),
+    ('extern "C++" { void f() { extern "C" int other(); } }', "extern-declaration"),
+    ('extern "C" { extern template class R<int>; class Own { int a; }; int other(); }', "extern-declaration"),
+    ("extern template class R<int>;\nclass Own { static int a; };", "mutable-global"),
+    ("template class R<int>; int shared;", "mutable-global"),
     ("template <class T> struct S { friend int getppid(); };", "extern-declaration"),
     ('extern "C" { inline void g() { auto h = [](auto x) { int other(GM_ADDR x, int); }; } }', "extern-declaration"),
     ("extern int f(int), counter;\nint f(int x) { return x; }", "extern-declaration"),
