@@ -302,6 +302,11 @@ Ticks Way::book(Ticks now, Ticks work) {
     return end_ += work - room;
 }
 
+Ticks Way::begins(Ticks now, Ticks work) const {
+    const Ticks in_gap = std::max(now, gap_begin_);
+    return in_gap + work <= gap_end_ ? in_gap : std::max(now, end_);
+}
+
 DataCache::DataCache(uint64_t bytes) : sets_(std::max<uint64_t>(1, bytes / (LINE * WAYS))) { drop_all(); }
 
 bool DataCache::hit(uint64_t address) {

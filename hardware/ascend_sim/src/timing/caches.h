@@ -51,6 +51,7 @@ struct Filler {
 class L2 {
 public:
     static constexpr uint32_t BLOCK = 32, LINE = 128, SECTOR = 512;
+    static constexpr Ticks UNIT = 16 * CYCLE;  // of time
     explicit L2(const Chip &chip)
         : capacity_(static_cast<uint64_t>(chip.memory.l2_bytes * chip.memory.l2_usable) / SECTOR) {}
 
@@ -116,7 +117,7 @@ private:
     static constexpr uint32_t PAGE = 4096;  // sectors
     static constexpr uint32_t NONE = 0xffffffff;
     static constexpr size_t MOST_VISITS = 1u << 23;
-    static constexpr Ticks UNIT = 16 * CYCLE, LATEST = 0xf0000000;  // of time
+    static constexpr Ticks LATEST = 0xf0000000;  // in units
     using Page = std::array<Sector, PAGE>;
 
     Sector &sector(uint64_t number);
@@ -168,6 +169,8 @@ class Way {
 public:
     // The end of a transfer that is ready at `now` and takes `work`.
     Ticks book(Ticks now, Ticks work);
+    // When a transfer that is ready at `now` would begin. One that does not fit into the gap comes after all others.
+    Ticks begins(Ticks now, Ticks work) const;
 
 private:
     Ticks end_ = 0, gap_begin_ = 0, gap_end_ = 0;

@@ -255,13 +255,16 @@ void Timeline::barrier(Core &at, const Step &step) {
 // ---- Matmul ------------------------------------------------------------------------------------------------------
 
 // The matrices and the bias are fetched from HBM once; the block sizes determine how often they are read again from L2.
+// The cube comes to them when it begins the product. They are there when it ends: its next product finds them in L2.
 void Timeline::matmul(Core &at, const Step &step) {
     const Rates &rates = launch_.rates;
     const Times start = issue(at, step.pipe);
-    at.filler.now = start.time;
     const Product &product = products_[step.value];
-    at.filler.takes = launch_.window;
     Costs::Matmul cost = product.cost;
+    Cube &cube = launch_.cubes[at.cube];
+    const Times begin = cube.begins(start, costs_.matmul_time(cost));
+    at.filler.now = begin.time;
+    at.filler.takes = std::min(launch_.window, costs_.matmul_time(cost) - L2::UNIT);
     Touch found;
     for (const int matrix : {0, 1, 3}) touch_rows(at, product.matrix[matrix], Use::READ, found);
     Touch stored;
@@ -275,7 +278,7 @@ void Timeline::matmul(Core &at, const Step &step) {
     Costs::Matmul least = cost;
     cost.mte2 += fetching;
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
-    least.mte2 += launch_.cubes_left.of(fetching, costs_.matmul_time(least), start.least - launch_.since);
+    least.mte2 += launch_.cubes_left.of(fetching, costs_.matmul_time(least), begin.least - launch_.since);
     totals_.busy[ASC_MTE1] += cost.mte1;
     totals_.busy[ASC_MTE2] += cost.mte2;
     totals_.busy[ASC_FIX] += cost.fix;
@@ -284,7 +287,7 @@ void Timeline::matmul(Core &at, const Step &step) {
     totals_.l2_read += cost.read - std::min(cost.read, found.fetched());
     totals_.l2_write += cost.written;
     at.span.l2 += rates.l2_share.of(cost.read);
-    const Times end = launch_.cubes[at.cube].book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
+    const Times end = cube.book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
     share_of_hbm(at, fetched, found.written_back + stored.written_back);
     transfer(at, fetching, end.time);
     run(at, step, std::max(start.time, end.time - cost.mac), end, end);

@@ -111,6 +111,7 @@ struct Rates {
 // A cube core that serves vector cores, by both of their clocks.
 struct Cube {
     Way way, least;
+    Times begins(Times now, Ticks work) const { return {way.begins(now.time, work), least.begins(now.least, work)}; }
     Times book(Times now, Times work) { return {way.book(now.time, work.time), least.book(now.least, work.least)}; }
 };
 
