@@ -274,11 +274,13 @@ void Timeline::matmul(Core &at, const Step &step) {
     const uint64_t bytes = found.miss + found.joint;
     const uint64_t fetched = found.fetched() + stored.fetched();
     const Ticks from_hbm = rates.cube_share.of(fetched) + rates.cube_l2.of(found.joint - found.parts());
-    const Ticks fetching = std::max<Ticks>(0, std::max(rates.port.of(bytes), from_hbm) - rates.cube_l2.of(bytes));
+    const Ticks in_l2 = rates.cube_l2.of(bytes), by_port = std::max<Ticks>(0, rates.port.of(bytes) - in_l2);
+    const Ticks fetching = std::max(by_port, from_hbm - in_l2);
     Costs::Matmul least = cost;
     cost.mte2 += fetching;
     cost.mte2 += ticks(chip_.copy.shared) * static_cast<Ticks>((launch_.cubes.size() - 1) * cost.parts);
-    least.mte2 += launch_.cubes_left.of(fetching, costs_.matmul_time(least), begin.least - launch_.since);
+    const Ticks left = launch_.cubes_left.of(fetching, costs_.matmul_time(least), begin.least - launch_.since);
+    least.mte2 += launch_.cubes_left.ends.empty() ? 0 : std::max(by_port, left);
     totals_.busy[ASC_MTE1] += cost.mte1;
     totals_.busy[ASC_MTE2] += cost.mte2;
     totals_.busy[ASC_FIX] += cost.fix;
@@ -289,7 +291,7 @@ void Timeline::matmul(Core &at, const Step &step) {
     at.span.l2 += rates.l2_share.of(cost.read);
     const Times end = cube.book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
     share_of_hbm(at, fetched, found.written_back + stored.written_back);
-    transfer(at, fetching, end.time);
+    if (fetching > by_port) transfer(at, fetching, end.time);
     run(at, step, std::max(start.time, end.time - cost.mac), end, end);
     at.pipe[step.pipe].free = end;
 }
