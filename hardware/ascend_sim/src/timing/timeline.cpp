@@ -182,7 +182,7 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
     const Left &left = write ? launch_.writes_left : launch_.left;
     const Times through{end, start.least + beside + left.of(shared, beside, start.least - launch_.since)};
-    if (rates.share.scaled >= rates.hbm.scaled) transfer(at, hbm, end);
+    if (rates.share.scaled >= rates.hbm.scaled) transfer(at.span.traffic, hbm, end);
     Ticks begun = start.time;
     if (!write &&
         begun > at.pipe[step.pipe].free.time) {  // an idle pipe waits until the core's writes leave it the path
@@ -194,8 +194,8 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     run(at, step, begun, through, through + latency);
 }
 
-void Timeline::transfer(Core &at, Ticks time, Ticks end) const {
-    at.span.traffic.add({time, time * ((end - time / 2 - launch_.since) / CYCLE) / CYCLE});
+void Timeline::transfer(Traffic &traffic, Ticks time, Ticks end) const {
+    traffic.add({time, time * ((end - time / 2 - launch_.since) / CYCLE) / CYCLE});
 }
 
 // ---- synchronisation ---------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ void Timeline::matmul(Core &at, const Step &step) {
     at.span.l2 += rates.l2_share.of(cost.read);
     const Times end = cube.book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
     share_of_hbm(at, fetched, found.written_back + stored.written_back);
-    if (fetching > by_port) transfer(at, fetching, end.time);
+    if (fetching > by_port) transfer(at.span.fetches, fetching, end.time);
     run(at, step, std::max(start.time, end.time - cost.mac), end, end);
     at.pipe[step.pipe].free = end;
 }

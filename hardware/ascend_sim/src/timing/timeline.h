@@ -126,7 +126,7 @@ private:
     Touch touch(Core &core, const Step &step, bool write);
     Ticks read(Core &core, const Move &move, const Touch &found, uint64_t extra);
     Ticks share_of_hbm(Core &core, uint64_t read, uint64_t written) const;
-    void transfer(Core &core, Ticks time, Ticks end) const;
+    void transfer(timing::Traffic &traffic, Ticks time, Ticks end) const;
     void signal(Core &core, const Step &step);
     void wait(Core &core, const Step &step);
     void hold(Core &core, uint8_t pipe, Moment until);

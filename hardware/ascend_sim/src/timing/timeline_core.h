@@ -49,16 +49,17 @@ struct Traffic {
 
 // What a core did in a phase, which ends at a SyncAll or with the launch. `took`: by both clocks; `work`: what one of its
 // pipes needs at least, whatever the other cores do; `products`: its high-level Matmuls; `hbm`, `l2`: its bytes at an
-// equal share of each; `end`: when it ends as others leave it their share.
+// equal share of each; `end`: when it ends as others leave it their share; `cube_end`: the same for its products alone;
+// `traffic`: its copies; `fetches`: those of its products.
 struct Span {
     Times took = {};
-    Ticks work = 0, products = 0, hbm = 0, l2 = 0, end = 0;
+    Ticks work = 0, products = 0, hbm = 0, l2 = 0, end = 0, cube_end = 0;
     uint32_t cube = 0;
-    Traffic traffic = {};
+    Traffic traffic = {}, fetches = {};
     void add(const Span &other) {
         work += other.work, products += other.products, hbm += other.hbm, l2 += other.l2;
         cube = other.cube;
-        traffic.add(other.traffic);
+        traffic.add(other.traffic), fetches.add(other.fetches);
     }
 };
 

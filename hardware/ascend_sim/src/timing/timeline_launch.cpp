@@ -7,6 +7,21 @@ namespace sim {
 
 using namespace timing;
 
+namespace {
+
+// What a unit that does nothing but transfers until `time` would have gained as others end, with the rates that are left.
+Ticks saved(const std::vector<Ticks> &ends, const std::vector<int64_t> &rates, Ticks time) {
+    Ticks sum = 0, before = 0;
+    for (size_t done = 0; done < ends.size() && before < time; ++done) {
+        const Ticks end = std::min(ends[done], time);
+        sum += (end - before) * (rates[0] - rates[done]) / rates[0];
+        before = end;
+    }
+    return sum;
+}
+
+}  // namespace
+
 void Timeline::begin_launch(const Instr &instr) {
     launch_ = Launch{};
     launch_.kind = instr.b;
@@ -171,28 +186,28 @@ std::vector<int64_t> Timeline::rates_left(size_t cores) const {
 }
 
 // When each core ends in the phase. Each was timed with an equal share of HBM; as cores finish, the remaining ones share
-// it, which shortens what they still transfer. No core takes less time than one of its pipes needs whatever the others
-// do, and none takes less than by its second clock: copies beside other work do not shorten that work, nor the time for
-// which a core waits until the cube has done its neighbour's products.
+// it, which shortens what they still transfer. What products fetch comes sooner only as whole cubes end. No core takes
+// less time than one of its pipes needs whatever the others do, and none takes less than by its second clock: copies
+// beside other work do not shorten that work, nor the time for which a core waits until the cube has done its neighbour's
+// products.
 std::vector<Span> Timeline::ended(std::vector<Span> spans) const {
-    std::stable_sort(spans.begin(), spans.end(),
-                     [](const Span &a, const Span &b) { return a.took.time < b.took.time; });
-    const std::vector<int64_t> rates = rates_left(spans.size());
-    const auto saved = [&](Ticks time) {  // what a core that does nothing but transfers until then would have gained
-        Ticks sum = 0, before = 0;
-        for (size_t done = 0; done < spans.size() && before < time; ++done) {
-            const Ticks end = std::min(spans[done].took.time, time);
-            sum += (end - before) * (rates[0] - rates[done]) / rates[0];
-            before = end;
-        }
-        return sum;
-    };
+    std::vector<Ticks> cores, cubes(launch_.cubes.size());
+    for (const Span &span : spans) {
+        cores.push_back(span.took.time);
+        cubes[span.cube] = std::max(cubes[span.cube], span.took.time);
+    }
+    std::sort(cores.begin(), cores.end());
+    std::sort(cubes.begin(), cubes.end());
+    const std::vector<int64_t> core_rates = rates_left(cores.size()), cube_rates = rates_left(cubes.size());
     for (Span &span : spans) {
-        const auto [time, least] = span.took;
-        const Ticks needed = std::max(least, span.work);
-        const Ticks until = std::min(time, span.traffic.until());
-        const Ticks bound = until ? std::min(span.traffic.time, until) * CYCLE / until : 0;  // the bandwidth-bound part
-        span.end = std::max(std::min(needed, time), time - saved(until) * bound / CYCLE);
+        const Ticks time = span.took.time, needed = std::min(std::max(span.took.least, span.work), time);
+        const auto gained = [&](const Traffic &traffic, const auto &ends, const auto &rates) {
+            const Ticks until = std::min(time, traffic.until());  // of which a part is bound by bandwidth
+            return until ? saved(ends, rates, until) * (std::min(traffic.time, until) * CYCLE / until) / CYCLE : 0;
+        };
+        const Ticks cube = time - gained(span.fetches, cubes, cube_rates);
+        span.cube_end = std::max(needed, cube);
+        span.end = std::max(needed, cube - gained(span.traffic, cores, core_rates));
     }
     return spans;
 }
@@ -243,7 +258,7 @@ void Timeline::know_ends(const std::vector<Span> &ended) {
     std::vector<Ticks> cores, cubes(launch_.cubes.size());
     for (const Span &span : ended) {
         cores.push_back(span.end);
-        cubes[span.cube] = std::max(cubes[span.cube], span.end);
+        cubes[span.cube] = std::max(cubes[span.cube], span.cube_end);
     }
     launch_.writes_left = left(cores, Rate{launch_.rates.write.scaled * CYCLE / hbm_write_});
     launch_.left = left(std::move(cores), launch_.rates.l2);

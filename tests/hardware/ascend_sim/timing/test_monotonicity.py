@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from timeline_driver import ALL, KB, MTE2, MTE3, M, V, X, Y, Z, latency, launch
 
@@ -239,6 +239,35 @@ def test_no_launch_is_shorter_than_the_products_of_its_busiest_cube(
     program = copying(on_cores(bodies, every), data)
     work = [[each.fetched() for each in body if each.kind == "matmul"] for body in program[:2]]
     assert all_cores_us(program) >= all_cores_us([*work, *[[]] * (CORES - 2)]) - ROUNDING_US
+
+
+shared_places = st.sampled_from(["all", "lane", "pair", "core"])
+sharing = st.lists(st.tuples(shared_places, counts, counts, st.integers(1, 8)), min_size=1, max_size=3)
+
+
+def sharing_us(lanes: list[list[tuple[str, int, int, int]]], delays: tuple[int, int]) -> float:
+    """Products of all cubes, whose left matrices are common to some cores; each lane begins after a delay."""
+
+    def line(core: int, share: str, m: int, n: int, k: int) -> str:
+        place = {"all": 0, "lane": 1 + core % 2, "pair": 100 + core // 2, "core": 200 + core}[share]
+        return product(m, n, 512 * k, Y + (place << 28)).line(0)
+
+    bodies = [
+        [f"plain_code a={delays[core % 2]}", *(line(core, *each) for each in lanes[core % 2])] for core in range(CORES)
+    ]
+    return latency([f"launch_begin a={CORES // 2} b=2", *launch(bodies)[1:]])
+
+
+@searched
+@given(st.tuples(sharing, sharing), st.integers(0, 1), st.sampled_from([50, 500, 1500, 1900, 2500, 10_000, 40_000]))
+@example(([("all", 256, 64, 8)], [("all", 256, 64, 8)]), 1, 2500)
+@example(([("all", 64, 64, 1)], [("all", 64, 64, 1)]), 1, 1500)
+@example(([("lane", 256, 64, 2)], [("pair", 128, 64, 8)]), 0, 2000)
+def test_a_delay_of_one_lane_of_each_cube_makes_no_launch_shorter(
+    lanes: tuple[Any, Any], lane: int, delay: int
+) -> None:
+    later = (delay, 0) if lane == 0 else (0, delay)
+    assert sharing_us([*lanes], later) >= sharing_us([*lanes], (0, 0)) - ROUNDING_US
 
 
 def test_products_on_other_cubes_make_a_long_one_no_shorter() -> None:

@@ -109,6 +109,18 @@ def test_copies_beside_products_do_not_shorten_the_time_of_the_cube(copies: int)
     assert mixed_us(lambda core: body(core, copies)) >= mixed_us(lambda core: body(core, 0))
 
 
+@pytest.mark.parametrize("copies", [2, 8, 32])
+def test_copies_beside_products_that_are_fetched_do_not_shorten_them(copies: int) -> None:
+    shape = "m=128 n=128 k=4096 base_m=128 base_n=128 base_k=64 depth_a=4 depth_b=4"
+
+    def body(core: int, count: int) -> list[str]:
+        tiles = [copy_in(Y + (core << 28) + i * 32768, 32768) for i in range(count)]
+        product = f"matmul pipe={M} dtype=1 op=0 {shape} left={X + (core << 28)} left_bytes={1 << 20} lefts=1"
+        return [product, *(tiles if core % 2 else [])]
+
+    assert mixed_us(lambda core: body(core, copies)) >= mixed_us(lambda core: body(core, 0))
+
+
 def test_a_barrier_covers_copies_out() -> None:
     copies = [copy_out(X + i * 65536, 65536) for i in range(4)]
     after = [f"barrier pipe={ALL}", f"vector pipe={V} op=0 repeats=64"]
