@@ -180,7 +180,7 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     const Ticks hbm = share_of_hbm(at, found.fetched(), found.written_back);
     if (write) shared = std::max<Ticks>(0, hbm - time);
     const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
-    const Left &left = write ? launch_.writes_left : launch_.left;
+    const Left &left = !write ? launch_.left : step.pipe == ASC_FIX ? launch_.fixes_left : launch_.writes_left;
     const Times through{end, start.least + beside + left.of(shared, beside, start.least - launch_.since)};
     if (rates.share.scaled >= rates.hbm.scaled) transfer(at.span.traffic, hbm, end);
     Ticks begun = start.time;

@@ -144,10 +144,10 @@ struct Launch {
     Ticks window = 0;    // of time, in which cores read a sector together
     bool flags = false;  // cores have waited for flags of others in this phase
     Ticks began = 0, core_time = 0;
-    Ticks since = 0, saved = 0;          // when the phase began; what earlier phases took less than their cores' clocks
-    Ticks met = 0;                       // when the last core came to SyncAll
-    std::vector<Span> arrived;           // what the cores did that came there
-    Left left, writes_left, cubes_left;  // in this phase, once it is known
+    Ticks since = 0, saved = 0;  // when the phase began; what earlier phases took less than their cores' clocks
+    Ticks met = 0;               // when the last core came to SyncAll
+    std::vector<Span> arrived;   // what the cores did that came there
+    Left left, writes_left, fixes_left, cubes_left;  // in this phase, once it is known
     std::vector<Place> places;
     std::vector<Cube> cubes;  // in a mixed launch two vector cores share one
 };

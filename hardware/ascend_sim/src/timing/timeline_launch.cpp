@@ -153,7 +153,7 @@ void Timeline::forget_steps() {
 void Timeline::begin_phase() {
     if (!launch_.arrived.empty()) end_phase();
     launch_.flags = false;
-    launch_.left = launch_.writes_left = launch_.cubes_left = Left{};
+    launch_.left = launch_.writes_left = launch_.fixes_left = launch_.cubes_left = Left{};
     l2_.begin_phase();
 }
 
@@ -261,6 +261,7 @@ void Timeline::know_ends(const std::vector<Span> &ended) {
         cubes[span.cube] = std::max(cubes[span.cube], span.cube_end);
     }
     launch_.writes_left = left(cores, Rate{launch_.rates.write.scaled * CYCLE / hbm_write_});
+    launch_.fixes_left = left(cores, Rate{launch_.rates.fix.scaled * CYCLE / hbm_write_});
     launch_.left = left(std::move(cores), launch_.rates.l2);
     launch_.cubes_left = left(std::move(cubes), launch_.rates.cube_l2);
 }
