@@ -1,7 +1,7 @@
-"""Variances as a kernel computes them that subtracts the square of the mean from the mean of the squares.
+"""Runs the reference with unstable variances: the mean of the squares minus the square of the mean.
 
-Both are nearly equal where the mean is large beside the deviation. Their difference is rounding then, while other ways
-to compute a variance lose a few digits only.
+Where the mean is large beside the standard deviation, both are nearly equal and their difference cancels. Other
+formulas lose only a few digits there.
 """
 
 from __future__ import annotations

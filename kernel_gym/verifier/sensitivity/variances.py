@@ -1,8 +1,8 @@
-"""Values whose mean is large beside their deviation, for kernels whose variances are wrong there.
+"""Values that expose an unstable variance: the mean of the squares minus the square of the mean.
 
-The difference between the mean of squares and the square of the mean saves a pass over the values. It is a variance
-where the mean is small, and rounding where it is large. The other values of the timing sizes have small means. In a run
-of its own those of an argument, or of what a bias is added to, are large beside the deviation.
+This formula saves a pass over the values. It is accurate while the mean is small beside the standard deviation, and
+cancels where the mean is large. The other values of the timing sizes have small means. So a kernel runs on one more
+value set, in which the mean of an argument, or of a sum with a bias, is large beside its standard deviation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kernel_gym.verifier.values import Move, draw, far_from_zero, moves
 
 #: A variance, by its position among all; None for all of them.
 Variance: TypeAlias = int | None
-#: Means in deviations, about, in turn: the smallest that shows a variance is used.
+#: Ratios of mean to standard deviation, about; the smallest one that exposes a variance is used.
 RATIOS = (64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0)
-#: Variances have to show beside so many times the noise: every kernel meets other values.
+#: Factor on the noise while a ratio is chosen: the values of each kernel differ a little.
 MARGIN = 1.5
 #: Relative error of means and of what is normalised in honest kernels, and how it grows with the root of the number of
 #: products that are added to a bias, each of which is rounded. Kernels may be `MULTIPLE` times as noisy.
@@ -42,13 +42,13 @@ MOST_INPUTS = 8
 
 @dataclass(frozen=True)
 class Far:
-    """How values are drawn that show variances.
+    """How a value set that exposes unstable variances is drawn.
 
     Args:
-        variances: Those that they show.
+        variances: The variances that it exposes.
         move: The input that is moved, and how.
-        ratio: The mean in deviations, at least.
-        noise: The noise of honest kernels in each output, for each unit of the ratio.
+        ratio: The least ratio of mean to standard deviation.
+        noise: The noise of honest kernels in each output, divided by the ratio.
     """
 
     variances: frozenset[Variance]
@@ -58,7 +58,7 @@ class Far:
 
 
 def draw_far(task: Task, seeds: Seeds) -> Iterator[ValueSet]:
-    """Yield values of the timing sizes on which variances are wrong that are computed without subtracting the mean."""
+    """Yield the kernel's own value sets at the timing sizes that expose unstable variances."""
     for number, far in enumerate(far_values(task)):
         for ratio in (ratio for ratio in RATIOS if ratio >= far.ratio):
             rng = seeds.generator("values", task.timing.name, "far", number, int(ratio))
@@ -72,7 +72,7 @@ def draw_far(task: Task, seeds: Seeds) -> Iterator[ValueSet]:
 
 @lru_cache(maxsize=1024)
 def far_values(task: Task) -> tuple[Far, ...]:
-    """Return how values of the timing sizes are drawn that show variances; tried once for all kernels of a task."""
+    """Return how these value sets are drawn; it is searched for once, for all kernels of a task."""
     revealed, found = revealing_moves(task), list[Far]()
     hidden = frozenset[Variance]().union(*(variances for _, _, variances in revealed))
     for move, least, variances in revealed:
@@ -90,9 +90,9 @@ def far_values(task: Task) -> tuple[Far, ...]:
 
 @lru_cache(maxsize=1024)
 def revealing_moves(task: Task) -> tuple[tuple[Move, float, frozenset[Variance]], ...]:
-    """Return what shows variances at the public sizes, from which ratio on, and which ones.
+    """Return the moves that expose variances at the public sizes, each with its least ratio and these variances.
 
-    Variances that nothing shows, such as those behind a sigmoid, are left out.
+    Variances that no move exposes, such as those of a sigmoid's results, are left out.
     """
     count = parts.variances(task)
     every = frozenset[Variance]({None} if count > MOST_VARIANCES else range(count))
@@ -109,9 +109,9 @@ def revealing_moves(task: Task) -> tuple[tuple[Move, float, frozenset[Variance]]
 
 
 def shown_variances(task: Task, values: ValueSet, variances: Iterable[Variance]) -> frozenset[Variance]:
-    """Return which variances give a wrong output on these values if the mean is not subtracted.
+    """Return the variances whose unstable form makes an output wrong on these values.
 
-    The reference may be noisy there. A wrong output exceeds this noise.
+    The reference may be noisy there: an output is wrong only beyond this noise.
     """
     instance = task.instance(values.case)
     if not all(output.undefined <= UNDEFINED for output in values.expected):
