@@ -8,13 +8,14 @@ Odd sizes alone would let a kernel pass that is wrong at all even ones. So one m
 a power of two, as the public ones are, but others.
 
 Kernels split their work into blocks, and blocks among cores. A mistake there shows only where the parts are uneven,
-which sizes at random seldom are. So there are small cases at such edges, too.
+which sizes at random seldom are. So there are small cases at such edges, too, and a few between these and the larger
+ones, at which a kernel may take another path.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd, lcm
+from math import gcd, lcm, prod
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -31,13 +32,15 @@ ALIGNED_DRAWS, ALIGNED = 4, 64
 #: Tensors at drawn sizes may be this many times as large as those of the pattern.
 LARGER = 1.5
 #: Edges of how work is split: one element, two or three, less than half of a block and more, one element more or less
-#: than whole blocks, about one element or one block for each core.
-Edge: TypeAlias = Literal["one", "few", "some", "most", "over", "under", "cores"]
-EDGES: tuple[Edge, ...] = ("one", "few", "some", "most", "over", "under", "cores")
+#: than whole blocks, about one element or one block for each core. Then sizes between those edges and larger cases.
+Edge: TypeAlias = Literal["one", "few", "some", "most", "over", "under", "cores", "above", "between", "below"]
+EDGES: tuple[Edge, ...] = ("one", "few", "some", "most", "over", "under", "cores", "above", "between", "below")
 #: Elements of a block, of which the smaller are tried if the larger do not work, and numbers of cores.
 BLOCKS, CORES = (64, 16, 8), (8, 16, 20, 24, 32, 40, 48)
 #: Elements of a part of a block: at least, and fewer than.
 PARTS: dict[Edge, tuple[int, int]] = {"some": (4, 32), "most": (32, 63)}
+#: Elements between those edges and larger cases.
+BETWEEN: dict[Edge, tuple[int, int]] = {"above": (2500, 4500), "between": (4500, 8000), "below": (8000, 12000)}
 
 
 def hidden_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
@@ -67,7 +70,10 @@ def edge_cases(task: Task, seeds: Seeds) -> tuple[Case, ...]:
 def _edge_case(task: Task, edge: Edge, rng: np.random.Generator) -> Case | None:
     free = [name for name, size in task.public.sizes if _varies(task, name, size)]
     for block in BLOCKS if free else ():
-        sizes = dict(task.public.sizes) | _edge_sizes(task, edge, block, free, rng)
+        drawn = _spread_sizes(task, edge, free, rng) if edge in BETWEEN else _edge_sizes(task, edge, block, free, rng)
+        if drawn is None:
+            break
+        sizes = dict(task.public.sizes) | drawn
         case = Case(f"edge_{edge}", "hidden", tuple(sizes.items()))
         if _works(task, task.hidden[0], case, task.public, edge=True):
             return case
@@ -103,6 +109,25 @@ def _edge_sizes(task: Task, edge: Edge, block: int, names: list[str], rng: np.ra
     else:
         center, offset = block * int(rng.integers(1, max(2, min(8, largest // block) + 1))), 1 if edge == "over" else -1
     return sizes | {name: divisors[name] * (center // divisors[name] + offset)}
+
+
+def _spread_sizes(task: Task, edge: Edge, names: list[str], rng: np.random.Generator) -> dict[str, int] | None:
+    """Return sizes of the constants that vary, whose product is between the edges and larger cases; None if none are.
+
+    None of them is larger than at all cases of the task.
+    """
+    low, high = BETWEEN[edge]
+    limits = {name: max(dict(case.sizes).get(name, 0) for case in task.cases) for name in names}
+    for _ in range(DRAWS):
+        rest, sizes = int(rng.integers(low, high)), dict[str, int]()
+        for name in rng.permutation(names).tolist():
+            most, divisor = min(rest, limits[name]), _divisor(task, name)
+            size = most if len(sizes) == len(names) - 1 else int(most ** rng.random())
+            sizes[name] = divisor * max(1, size // divisor)
+            rest = max(1, rest // sizes[name])
+        if low <= prod(sizes.values()) < high:
+            return sizes
+    return None
 
 
 def held_out(task: Task) -> Task:

@@ -44,21 +44,18 @@ from kernel_gym.verifier.reference import (
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parameters, parts
 from kernel_gym.verifier.sensitivity.bounds import draw_reaching
+from kernel_gym.verifier.sensitivity.changed_values import LOW, alike, rows_moved, tilted
 from kernel_gym.verifier.sensitivity.half_precision import rounded, sharpened
 from kernel_gym.verifier.sensitivity.overflow import draw_overflowing, needing_maximum
 from kernel_gym.verifier.sensitivity.variances import draw_far
 from kernel_gym.verifier.values import (
-    LOW,
     RUNGS,
     Array,
     Kind,
     Rows,
-    alike,
     draw,
     draw_mixed,
-    rows_moved,
     stressed_input,
-    tilted,
 )
 
 #: Kinds of the timing sizes, draws of each until the best of them is used, and the least share of the elements of an

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod, sqrt
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +67,6 @@ INPUTS_PER_OUTPUT, HIGHEST = 64, 4096.0
 #: In the unit interval peaks cannot be large. There they are so many times rarer, and all others are powers of two with
 #: exponents between these.
 RARER, SMALLEST, SMALL = 16, -24.0, -14.0
-#: The first of the draws that have small weights and low biases.
-LOW = 8
-#: Relative differences between rows that are nearly the same, below the rounding error of half precision.
-ALIKE = 1e-4
-#: What a bias is about where it is large beside the deviation: activations are no straight lines there. Shortest and
-#: longest piece of an argument that has a mean of its own.
-LEVEL, SPAN = 2.0, (1 << 10, 1 << 12)
-#: Least number of dimensions of an argument that has images, or volumes.
-IMAGES = 4
 #: Least distance of values at the timing sizes from the edges of the unit interval.
 EDGE = 2.0**-12
 #: Factor of a faint slice: its variance is about the epsilon of common norms.
@@ -231,107 +222,6 @@ def _with_peaks(array: Array, spec: InputSpec, rng: np.random.Generator, high: b
     return array
 
 
-def tilted(values: tuple[Array, ...], signature: Signature, again: int) -> tuple[Array, ...]:
-    """Return a value set with smaller weights and larger or smaller biases, by more powers of two every other time.
-
-    A module may map every input to one result, such as the zero of a ReLU. With other parameters it may not. The last
-    ones have small weights and low biases: then the rows' sums of a sigmoid or a softplus are near each other.
-    """
-    step, offset = again // 2, -(2.0 ** (again // 2)) if again % 2 else 2.0 ** (again // 2)
-    if again >= LOW:
-        step, offset = LOW // 2, LOW // 2 - float(again)
-    return tuple(
-        (array + offset if len(spec.shape) == 1 else array * 0.5**step).astype(array.dtype)
-        if spec.origin == "state" and spec.domain.kind == "real" and _is_float(spec.dtype)
-        else array
-        for array, spec in zip(values, signature.inputs, strict=True)
-    )
-
-
-def shifted(values: tuple[Array, ...], signature: Signature, offset: float) -> tuple[Array, ...]:
-    """Return a value set with an offset added to all biases and scales."""
-    return tuple(
-        (array + offset).astype(array.dtype)
-        if _is_vector(spec) and spec.domain.kind == "real" and _is_float(spec.dtype)
-        else array
-        for array, spec in zip(values, signature.inputs, strict=True)
-    )
-
-
-def has_vectors(signature: Signature) -> bool:
-    """Return whether there are biases or scales, see `shifted`."""
-    return any(map(_is_vector, signature.inputs))
-
-
-class Move(NamedTuple):
-    """An input that is moved far from zero, and whether it keeps its size while weights become small."""
-
-    position: int
-    narrow: bool
-
-
-def moves(signature: Signature, most: int) -> list[Move]:
-    """Return how means may become large beside deviations, for so many biases and the like, and all arguments."""
-    real = [i for i, spec in enumerate(signature.inputs) if spec.domain.kind == "real" and _is_float(spec.dtype)]
-    vectors = [i for i in real if signature.inputs[i].origin == "state" and _is_vector(signature.inputs[i])][:most]
-    arguments = [i for i in real if signature.inputs[i].origin == "argument"]
-    return [Move(i, narrow=True) for i in vectors] + [Move(i, narrow=False) for i in arguments + vectors]
-
-
-def far_from_zero(
-    values: tuple[Array, ...], signature: Signature, move: Move, ratio: float, rng: np.random.Generator
-) -> tuple[Array, ...]:
-    """Return values of which an argument, or what a bias is added to, has a mean of about so many deviations.
-
-    A narrow move makes a bias about `LEVEL`, and weights small. Neighbours in an argument have means of their own, so
-    that their differences do not tell its variance.
-    """
-    array, spec = values[move.position], signature.inputs[move.position]
-    if move.narrow:
-        moved = LEVEL + array / ratio
-        values = tuple(
-            (each / ratio).astype(each.dtype) if _is_weight(spec) else each
-            for each, spec in zip(values, signature.inputs, strict=True)
-        )
-    elif spec.origin == "argument":
-        length = int(rng.integers(*SPAN))
-        means = np.repeat(rng.standard_normal(-(-array.size // length)), length)[: array.size]
-        moved = array + (means.reshape(array.shape) + ratio)
-    else:
-        moved = array + ratio
-    return (*values[: move.position], moved.astype(array.dtype), *values[move.position + 1 :])
-
-
-def _is_weight(spec: InputSpec) -> bool:
-    return spec.origin == "state" and spec.domain.kind == "real" and _is_float(spec.dtype) and not _is_vector(spec)
-
-
-def alike(values: tuple[Array, ...], signature: Signature, rng: np.random.Generator) -> tuple[Array, ...]:
-    """Return values with nearly the same rows in the first argument, and nearly the same numbers all over its images.
-
-    Errors of a product do not cancel in a sum over these: half precision rounds all in the same way.
-    """
-    position = stressed_input(signature)
-    if position is None or values[position].ndim < 2:
-        return values
-    array = values[position]
-    images = tuple(range(2, array.ndim)) if array.ndim >= IMAGES else ()
-    first = np.take(array, [0], axis=0)
-    for dimension in images:
-        first = np.take(first, [0], axis=dimension)
-    changed = (first * (1 + ALIKE * rng.standard_normal(array.shape))).astype(array.dtype)
-    return (*values[:position], changed, *values[position + 1 :])
-
-
-def rows_moved(values: tuple[Array, ...], signature: Signature) -> tuple[Array, ...]:
-    """Return values with the rows of the first argument moved on by a quarter."""
-    position = stressed_input(signature)
-    if position is None or not values[position].ndim:
-        return values
-    moved = np.roll(values[position], -(-len(values[position]) // 4), axis=0)
-    return (*values[:position], moved, *values[position + 1 :])
-
-
 def stressed_input(signature: Signature) -> int | None:
     """Return the position of the input whose rows are stressed; None if there is none."""
     return next((i for i, spec in enumerate(signature.inputs) if _is_float_argument(spec)), None)
@@ -343,10 +233,11 @@ def row_dimensions(shape: tuple[int, ...]) -> int:
 
 
 def _is_float_argument(spec: InputSpec) -> bool:
-    return spec.origin == "argument" and _is_float(spec.dtype)
+    return spec.origin == "argument" and is_float(spec.dtype)
 
 
-def _is_vector(spec: InputSpec) -> bool:
+def is_vector(spec: InputSpec) -> bool:
+    """Return whether an input has one dimension alone that is not 1, as a bias has."""
     return max(spec.shape, default=1) == spec.numel
 
 
@@ -425,7 +316,7 @@ def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) ->
         return np.asarray(rng.integers(0, 2, spec.shape))
     if domain.kind == "index":
         return _indices(spec, kind, rng)
-    if not _is_float(spec.dtype):
+    if not is_float(spec.dtype):
         low = 0 if spec.dtype.startswith("u") else -8
         return np.asarray(rng.integers(low, 9, spec.shape))
     if domain.factors and domain.kind != "unit":
@@ -433,7 +324,8 @@ def _tensor(spec: InputSpec, kind: Kind, rung: int, rng: np.random.Generator) ->
     return _fit(np.asarray(_DRAWS[kind](spec, rung, rng)), spec, tame=rung > 0 or kind == "mixed")
 
 
-def _is_float(dtype: str) -> bool:
+def is_float(dtype: str) -> bool:
+    """Return whether numbers of a type have a fraction."""
     return "float" in dtype
 
 
@@ -512,7 +404,7 @@ def _stress(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
 def _overflow(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:
     """Return values with spikes, or parameters that magnify or shift what is spiked: all grow with the rungs."""
     values = _spiked(spec, SPIKES["overflow"][rung], rng)[0].reshape(spec.shape)
-    return values if spec.origin == "argument" else values * (SHIFTED if _is_vector(spec) else 2.0) ** rung
+    return values if spec.origin == "argument" else values * (SHIFTED if is_vector(spec) else 2.0) ** rung
 
 
 def _mixed(spec: InputSpec, rung: int, rng: np.random.Generator) -> Doubles:

@@ -1,6 +1,7 @@
 """Seeds: every kernel meets values and hidden sizes of its own, and only a holder of the secret can tell which."""
 
 from dataclasses import replace
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -185,6 +186,8 @@ UNEVEN = {
     "few elements": "0 if x.size < 4 else x.size",
     "less than half of a block": "0 if 3 < x.size < 32 else x.size",
     "more than half of a block": "0 if 31 < x.size < 63 else x.size",
+    "a few thousand elements": "0 if 2500 <= x.size < 4500 else x.size",
+    "several thousand elements": "0 if 4500 <= x.size < 8000 else x.size",
 }
 
 
@@ -226,6 +229,9 @@ def test_edges_are_small_and_drawn_for_each_kernel():
     assert all(list(total) == [f"edge_{edge}" for edge in EDGES] for total in totals)
     assert all(total["edge_under"] % 64 == 63 for total in totals)
     assert all(3 < total["edge_some"] < 32 <= total["edge_most"] < 63 for total in totals)
+    bounds = 2500, 4500, 8000, 12000
+    for name, (low, high) in zip(("above", "between", "below"), pairwise(bounds), strict=True):
+        assert all(low <= total[f"edge_{name}"] < high for total in totals)
     assert len({tuple(case.sizes for case in cases) for cases in drawn}) == len(drawn)
 
 

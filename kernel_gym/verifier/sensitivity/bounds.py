@@ -20,7 +20,8 @@ from kernel_gym.verifier.expected import any_wrong
 from kernel_gym.verifier.reference import ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parts
-from kernel_gym.verifier.values import draw, has_vectors, shifted
+from kernel_gym.verifier.sensitivity.changed_values import has_vectors, shifted
+from kernel_gym.verifier.values import draw
 
 #: Bounds that are left out together, by their positions among all.
 Bounds: TypeAlias = frozenset[int]

@@ -23,7 +23,8 @@ from kernel_gym.verifier.expected import UNDEFINED, any_wrong, largest_error, wi
 from kernel_gym.verifier.reference import ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parts
-from kernel_gym.verifier.values import Move, draw, far_from_zero, moves
+from kernel_gym.verifier.sensitivity.changed_values import Move, far_from_zero, moves
+from kernel_gym.verifier.values import draw
 
 #: A variance, by its position among all; None for all of them.
 Variance: TypeAlias = int | None

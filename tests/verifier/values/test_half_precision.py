@@ -17,10 +17,11 @@ from kernel_gym.verifier.expected import (
 )
 from kernel_gym.verifier.reference import evaluate, rows_are_independent
 from kernel_gym.verifier.secret import Seeds
+from kernel_gym.verifier.sensitivity.changed_values import alike, rows_moved
 from kernel_gym.verifier.sensitivity.half_precision import seeing
 from kernel_gym.verifier.sensitivity.parts import heavy_products, heavy_quarters, large_additions, quarters_seen
 from kernel_gym.verifier.value_sets import References, draw_for_quarters, make
-from kernel_gym.verifier.values import alike, draw, rows_moved
+from kernel_gym.verifier.values import draw
 
 SEEDS = Seeds(b"a secret of the tests", "task", "kernel")
 
