@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
@@ -29,8 +28,6 @@ from kernel_gym.hardware.host.launch_syntax import tokens
 from kernel_gym.hardware.host.preprocessed import plain
 
 OBJECT, PREPROCESSED, ASSEMBLY = "kernel.so", "kernel.ii", "kernel.s"
-#: What is compiled again for another dump.
-_AGAIN = "kernel.again.s"
 #: The file of the places where functions start.
 FUNCTIONS = ".functions"
 
@@ -86,7 +83,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
     errors = _call(runtime, [*front, *_ASSEMBLY_FLAGS, PREPROCESSED, "-o", ASSEMBLY], folder)
     if errors:
         return "", errors
-    dump, calls = _dump(folder, operations.DUMP), _dump(folder, call_types.DUMP)
+    dump, last = _dump(folder, operations.DUMP), _dump(folder, call_types.DUMP)
     try:
         code = guarded((folder / ASSEMBLY).read_text(encoding="utf-8", errors="surrogateescape"))
     except Refused as error:
@@ -99,14 +96,7 @@ def compile_kernel(runtime: SimulatorBuild, source: str, folder: Path) -> tuple[
         elf = ELFFile(file)
         errors = _unusable(elf) or _beyond_arrays(dump, runtime)
         if not errors:
-            count = partial(operations.count, folder / OBJECT, dump, text, types_of(prelude), elf, code.computed, calls)
-            try:
-                count()
-            except operations.BlocksDiffer:
-                again = [*front, "-S", *operations.LEFT_OUT_FLAGS, PREPROCESSED, "-o", _AGAIN]
-                if errors := _call(runtime, again, folder):
-                    return "", errors
-                count(_dump(folder, operations.LEFT_OUT))
+            operations.count(folder / OBJECT, dump, text, types_of(prelude), elf, code.computed, last)
             _write_functions(folder / f"{OBJECT}{FUNCTIONS}", elf)
     return cores.unmarked, errors
 

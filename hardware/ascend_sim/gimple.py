@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
 
@@ -113,8 +113,6 @@ _BY_CONSTANT = 2
 _COUNTED_SINCE = 13
 _CONSTANT_INDEX = re.compile(r"gimple_call <\.UBSAN_BOUNDS, NULL, 0B, (-?\d+), (\d+)>")
 _FUNCTION = re.compile(r"^;; Function (.*) \((\S+), funcdef_no=\d+, ", re.MULTILINE)
-#: What the compiler says of a basic block that it leaves out, and how a block begins.
-_LEFT_OUT, _BLOCK = re.compile(r"^Removing basic block (\d+)$", re.MULTILINE), "<bb "
 #: What follows a call, such as `[return slot optimization]`.
 _REMARK = re.compile(r"(?<=>) \[[\w -]*\]$")
 _WORD = re.compile(r"\w+")
@@ -174,6 +172,11 @@ class Operations:
             max(self.divisions, computed.divisions),
         )
 
+    @classmethod
+    def dearest(cls, each: Sequence[Operations]) -> Operations:
+        """Return the most operations of each price that one of several blocks has."""
+        return cls(*map(max, zip(*map(astuple, each), strict=True)))
+
     def times(self, lanes: int) -> Operations:
         """Return the operations of so many lanes."""
         return Operations(self.branches, self.integer * lanes, self.float * lanes, self.divisions * lanes)
@@ -183,11 +186,9 @@ def read_dump(
     dump: str,
     source: str,
     headers: Mapping[str, Type] = MappingProxyType({}),
-    left_out: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> dict[str, list[Operations]]:
     """Return the operations of each counted basic block of each function, in the order of the dump.
 
-    Blocks that the compiler has left out since then (`left_out_blocks`) are passed over.
     Where the source or the dump names vector types of the host, every operation counts as many times as the widest of
     them has lanes. No kernel that passes the screen names one.
     """
@@ -195,20 +196,8 @@ def read_dump(
     counted = _Counted(pieces[1::3], pieces[3::3])
     functions = [_Function(name, text, names, counted) for name, text in zip(pieces[1::3], pieces[3::3], strict=True)]
     width = lanes(source, {meaning for function in functions for meaning in function.types})
-    symbols = pieces[2::3]
-    kept = (function.blocks(left_out.get(symbol, ())) for symbol, function in zip(symbols, functions, strict=True))
-    blocks = ([block.times(width) for block in each] for each in kept)
-    return dict(zip(symbols, blocks, strict=True))
-
-
-def left_out_blocks(dump: str) -> dict[str, frozenset[int]]:
-    """Return the numbers of the basic blocks of each function that the compiler leaves out, by what its dump says.
-
-    They are the numbers of the dump that is read for operations, and greater ones, of blocks that were made after it.
-    """
-    pieces = _FUNCTION.split(dump)
-    texts = zip(pieces[2::3], pieces[3::3], strict=True)
-    return {symbol: frozenset(map(int, _LEFT_OUT.findall(text))) for symbol, text in texts}
+    blocks = ([block.times(width) for block in function.blocks()] for function in functions)
+    return dict(zip(pieces[2::3], blocks, strict=True))
 
 
 class _Counted:
@@ -265,16 +254,11 @@ class _Function:
         """The types of all variables, as they are written."""
         return set[str]().union(*self._types.values())
 
-    def blocks(self, left_out: Collection[int] = ()) -> list[Operations]:
-        """Return the operations of each basic block that is counted and not left out."""
+    def blocks(self) -> list[Operations]:
+        """Return the operations of each basic block that is counted."""
         blocks: list[Operations] = []
-        is_left_out = False
         for statement, fields in self._statements:
-            if statement.startswith(_BLOCK):
-                is_left_out = int(statement[len(_BLOCK) : statement.index(">")]) in left_out
-            elif is_left_out:
-                continue
-            elif statement == "gimple_call" and fields[0].startswith(f"__builtin_{COUNTER}"):
+            if statement == "gimple_call" and fields[0].startswith(f"__builtin_{COUNTER}"):
                 blocks.append(Operations())
                 self._computed.clear()
             elif blocks:

@@ -6,8 +6,8 @@ every machine: only the order in which the arguments of a call are computed diff
 counter as relocations, which tell the address of each block. The compiler may move a block behind its only predecessor,
 but has numbered the instructions before that: the numbers in the assembly tell which block of the dump each call is in.
 
-After that dump the compiler decides comparisons of constant addresses, such as those of two functions, and leaves out
-the blocks that nothing reaches any more. Another dump names them; few kernels need it.
+After that dump the compiler leaves out and merges blocks. Its dump of the last form says which remain, and in which
+order (last_form.py).
 
 The instructions themselves are read as well (assembly/guards.py): no block costs less than the floats, the divisions
 and half of the integer operations among its instructions.
@@ -26,9 +26,9 @@ from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
 from kernel_gym.hardware import symbols
-from kernel_gym.hardware.ascend_sim import call_types
+from kernel_gym.hardware.ascend_sim import call_types, last_form
 from kernel_gym.hardware.ascend_sim.assembly.guards import COUNTER, Computed
-from kernel_gym.hardware.ascend_sim.gimple import Operations, left_out_blocks, read_dump
+from kernel_gym.hardware.ascend_sim.gimple import Operations, read_dump
 from kernel_gym.hardware.ascend_sim.source_names import Type, aliases
 
 DUMP = "kernel.gimple"
@@ -36,9 +36,6 @@ DUMP = "kernel.gimple"
 SUFFIX = ".operations"
 #: Flags that make the compiler write the dump.
 FLAGS = (f"-fdump-tree-sancov_O0-raw={DUMP}",)
-#: The dump of the step that leaves blocks out, and flags that make the compiler write it.
-LEFT_OUT = "kernel.left_out"
-LEFT_OUT_FLAGS = (f"-fdump-tree-switchlower_O0={LEFT_OUT}",)
 #: A flag that makes the linker keep the relocations.
 LINK_FLAG = "-Wl,--emit-relocs"
 
@@ -50,10 +47,6 @@ _DIRECTIVE = re.compile("^#.*$", re.MULTILINE)
 _RETYPED = 8
 
 
-class BlocksDiffer(InfrastructureError):
-    """Raised where a function has other basic blocks in the object file than in the compiler's dump."""
-
-
 def count(
     target: Path,
     dump: str,
@@ -61,8 +54,7 @@ def count(
     headers: Mapping[str, Type],
     kernel: ELFFile,
     computed: Mapping[str, Sequence[Computed]],
-    calls: str = "",
-    left_out: str = "",
+    last: str = "",
 ) -> None:
     """Write the operations of each basic block of a kernel that was compiled with `FLAGS`.
 
@@ -73,24 +65,39 @@ def count(
         headers: What the names of types mean in the headers.
         kernel: The object file.
         computed: What the instructions of each function compute, from one call of the counter to the next.
-        calls: The dump of calls with their types (call_types.py).
-        left_out: The compiler's dump of the blocks that it leaves out, for a kernel whose blocks differ without it.
+        last: The dump of the last form, with the types of calls (call_types.py).
 
     Raises:
-        BlocksDiffer: If a function has other blocks than in the dump.
         InfrastructureError: If the dump does not fit the object file.
     """
     source = _DIRECTIVE.sub("", source)
-    blocks = read_dump(dump, source, headers, left_out_blocks(left_out))
+    blocks = read_dump(dump, source, headers)
     types = {**headers, **aliases(source, headers)}
     counted = frozenset(name for name, each in blocks.items() if each)
-    for function in call_types.called_as_others(calls, source, types, counted):
+    for function in call_types.called_as_others(last, source, types, counted):
         blocks[function][0].integer += _RETYPED
+    blocks |= _in_last_form(dump, last, blocks)
     lines = [
         f"{where} {each.branches} {each.integer} {each.float} {each.divisions}\n"
         for where, each in _placed(kernel, blocks, computed)
     ]
     target.with_name(f"{target.name}{SUFFIX}").write_text("".join(lines))
+
+
+def _in_last_form(dump: str, last: str, blocks: Mapping[str, list[Operations]]) -> dict[str, list[Operations]]:
+    """Return the operations of each counted block in the last form, in its order.
+
+    Where several blocks of the dump may be the same one, the dearest of them counts.
+    """
+    first, texts = last_form.functions(dump), last_form.functions(last)
+    return {
+        symbol: [
+            Operations.dearest([each[place] for place in places])
+            for places in last_form.origins(first[symbol], texts[symbol])
+        ]
+        for symbol, each in blocks.items()
+        if symbol in texts
+    }
 
 
 def _placed(
@@ -110,7 +117,7 @@ def _placed(
         begin, end = np.searchsorted(calls, [symbol.value, symbol.value + symbol.size])
         found = computed.get(symbol.name, ())
         if not end - begin == len(expected) == len(found):
-            raise BlocksDiffer(
+            raise InfrastructureError(
                 f"{symbol.name} has {end - begin} basic blocks, but {len(expected)} in the compiler's dump"
             )
         ranks = {number: rank for rank, number in enumerate(sorted(each.number for each in found))}

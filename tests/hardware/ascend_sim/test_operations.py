@@ -14,7 +14,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from kernel_gym.errors import InfrastructureError
-from kernel_gym.hardware.ascend_sim import chip, gimple, operations, runtime
+from kernel_gym.hardware.ascend_sim import chip, gimple, last_form, operations, runtime
 from kernel_gym.hardware.ascend_sim.assembly.guards import Computed
 from kernel_gym.hardware.ascend_sim.device import AscendSim
 from kernel_gym.hardware.device import Build, Inputs
@@ -44,6 +44,9 @@ FUNCTIONS = {
     "int cases(int a) { switch (a) { case 1: return 5; case 2: return 7; case 9: return 8; } return 1; }": (1, 2, 0, 0),
     "int smaller(int a, int b) { return min(a, b); }": (0, 1, 0, 0),
     "float largest(float a, float b) { return max(a, abs(b)); }": (0, 0, 2, 0),
+    "int64_t block() { return GetBlockIdx() + GetBlockNum(); }": (0, 1, 0, 0),
+    "int64_t block_by_its_low_names() { return block_idx + get_block_num(); }": (0, 1, 0, 0),
+    "void assumed(int a) { __builtin_assume(++a > 0); }": (0, 0, 0, 0),
     "uint32_t part(GlobalTensor<float> &t, int i) { return t[i].GetSize(); }": (0, 5, 0, 0),  # of 64 bits, cut
     "uint64_t doubled(GlobalTensor<half> &t) { return t.ReinterpretCast<uint8_t>().GetSize(); }": (0, 3, 0, 0),
     "void moved(GlobalTensor<float> &t, uint64_t i) { t.SetGlobalBuffer(t.GetPhyAddr(i)); }": (0, 1, 0, 0),
@@ -579,7 +582,7 @@ def test_copies_and_fills_beyond_256_bytes_are_calls_on_every_machine(
     assert "rep " not in (tmp_path / "copies.s").read_text()
 
 
-# ---- what the compiler leaves out after its dump -------------------------------------------------------------------
+# ---- what the compiler changes after its dump ----------------------------------------------------------------------
 
 #: Two functions, templates whose instances are functions of their own, and one without a body.
 ADDRESSES = """
@@ -607,22 +610,54 @@ DECIDED_LATE = {
 }
 
 
-@pytest.mark.parametrize(("statements", "expected"), DECIDED_LATE.items())
-def test_blocks_that_the_compiler_leaves_out_after_its_dump_are_left_out(
+#: Loops that are run once, which the compiler knows late: it merges the block of the condition, which is behind the
+#: body in the dump, with the one before the body. It does so only where columns of the text are not told apart.
+MERGED_LATE = {
+    "int i = 0; while (i < 1) { TWICE; if (a) THRICE; if (&One != &Two) break; } ONCE;": [2, 3, 1],
+    "for (int i = 0; i < a; ++i) { if (a > 2) { THRICE; } TWICE; if (&One != &Two) break; } ONCE;": [3, 2, 1],
+    "int i = 0; while (i < a) { THRICE; if (&One == &Two) continue; break; } TWICE; if (a) ONCE;": [3, 2, 1],
+}
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [*DECIDED_LATE.items(), *((";" * 5000 + statements, expected) for statements, expected in MERGED_LATE.items())],
+    ids=[*DECIDED_LATE, *MERGED_LATE],
+)
+def test_blocks_that_the_compiler_leaves_out_or_merges_after_its_dump_keep_their_price(
     device: AscendSim, statements: str, expected: list[int]
 ) -> None:
-    """It decides comparisons of addresses when the dump is written, and leaves out what nothing reaches."""
+    """It decides comparisons of addresses when the dump is written."""
     text = f"{ADDRESSES}__aicore__ float late(float f, float g, int a) {{ {statements} return f; }}"
     artifact = built(device, source("", 0, prelude=text)).artifact
     assert artifact is not None
-    assert artifact.with_name(operations.LEFT_OUT).is_file()
     rows = artifact.with_name(f"{artifact.name}{operations.SUFFIX}").read_text().splitlines()
     assert [divisions for row in rows if (divisions := int(row.split()[4]))] == expected
 
 
-def test_most_kernels_are_compiled_once(build: Build) -> None:
-    assert build.artifact is not None
-    assert not build.artifact.with_name(operations.LEFT_OUT).exists()
+def test_blocks_are_found_by_their_statements_whatever_their_order() -> None:
+    counter = "gimple_call <{}__sanitizer_cov_trace_pc, NULL>"
+    index = "gimple_assign <ssa_name, i.0_3, y_2(D), NULL, NULL>"
+    bodies = {
+        "defines": "gimple_assign <plus_expr, x_1, y_2(D), 1, NULL>",
+        "calls": "gimple_call <{}, NULL, x_1>",
+        "checks": index + "\n{}\ngimple_assign <array_ref, z_4, a[i.0_3], NULL>",
+        "empty": "gimple_return <x_1>",
+        "decides": "gimple_cond <eq_expr, One, Two, NULL, NULL>",
+    }
+    check = "gimple_call <.UBSAN_BOUNDS, NULL, 0B, i.0_3, 7>"
+    branch = "gimple_assign <nop_expr, _9, i.0_3, NULL, NULL>\n<bb 9> :"
+    first = [f"<bb 2> :\n{counter.format('__builtin_')}\n{body}" for body in bodies.values()]
+    first = [each.replace("<{}, NULL, x_1>", "<f, NULL, x_1>").replace("{}", check) for each in first]
+    last = [f"<bb 2> :\n{counter.format('')}\n{body}" for body in bodies.values()]
+    last = [each.replace("<{}, NULL, x_1>", "<_Z1fi, NULL, x_5>").replace("{}", branch) for each in last]
+    order = [2, 0, 3, 1]
+    found = last_form.origins("\n".join(first), "\n".join(last[place] for place in order))
+    assert [places[0] for places in found] == order
+    assert found == [[2], [0], [3], [1]]
+    decided = last_form.origins("\n".join(first), f"{last[0]}\n{counter.format('')}\n{last[1]}")
+    assert decided == [[0], [3], [1]]
+    assert last_form.origins("\n".join(first[:2]), last[2]) == [[0, 1]]
 
 
 # ---- what does not fit ---------------------------------------------------------------------------------------------
