@@ -33,7 +33,7 @@ class _Block(NamedTuple):
         """Return whether statements of the last form begin as this block, which is cut, does."""
         mine, others = _unversioned(self.statements), _unversioned(statements)
         following = others[len(mine) : len(mine) + 1]
-        return others[: len(mine)] == mine and (not following or _VERSION.sub("", self.cut_at or "") in following[0])
+        return others[: len(mine)] == mine and any(_VERSION.sub("", self.cut_at or "") in each for each in following)
 
 
 def functions(dump: str) -> dict[str, str]:
