@@ -24,7 +24,9 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _OPENING = {"(": ")", "[": "]", "{": "}"}
-_ANGLES = {">": 1, "<": -1, ">>>": 3, "<<<": -3}
+_ANGLES = {">": 1, "<": -1, ">>>": 3}
+#: Tokens at which the search for a kernel's name ends, unless they close a bracket: what is before is no part of it.
+_ENDS = frozenset({";", "<<<", *_OPENING, *_OPENING.values()})
 
 
 class Token(NamedTuple):
@@ -95,31 +97,57 @@ def _closings(lexemes: Sequence[Token]) -> dict[int, int]:
 
 
 class _Callees:
-    """Finds the names of kernels before their `<<<`: `name`, `space::name`, `name<int, 2>`."""
+    """Finds the names of kernels before their `<<<`: `name`, `space::name`, `name<int, (n > 2)>`."""
 
     def __init__(self, lexemes: Sequence[Token]) -> None:
         self._lexemes = lexemes
-        self._before = _before_templates(lexemes)
+        self._openings = _openings(lexemes)
 
     def first(self, launch: int) -> int | None:
         """Return the index of the first token of the kernel's name."""
         lexemes, index = self._lexemes, launch - 1
         if index >= 0 and lexemes[index].text in (">", ">>>"):
-            index = self._before[index]
+            index = self._before_template(index)
         if index < 0 or lexemes[index].kind != "word":
             return None
         while index >= 2 and lexemes[index - 1].text == "::" and lexemes[index - 2].kind == "word":
             index -= 2
         return index - 1 if index >= 1 and lexemes[index - 1].text == "::" else index
 
+    def _before_template(self, index: int) -> int:
+        """Return the index before the angle brackets that a token closes; -1 if nothing in its statement opens them."""
+        lexemes, depth = self._lexemes, 0
+        while index >= 0:
+            text = lexemes[index].text
+            if index in self._openings and (text != "}" or lexemes[index + 1].text in (",", ">", ">>>")):
+                index = self._openings[index]
+            elif text in _ENDS:
+                return -1
+            elif text in _ANGLES and not self._is_operator(index):
+                depth += _ANGLES[text]
+                if depth == 0:
+                    return index - 1
+            index -= 1
+        return -1
 
-def _before_templates(lexemes: Sequence[Token]) -> list[int]:
-    """Return, for each token, the index before the angle brackets that it closes; -1 if nothing opens them."""
-    depths, before, higher = [0], list[int](), [-1]
+    def _is_operator(self, index: int) -> bool:
+        """Return whether an angle before a launch is a part of `->`, `>=`, `<=` or `<<`."""
+        before, here, after = (self._lexemes[index + step] for step in (-1, 0, 1))
+        left = before.text if before.end == here.start else ""
+        right = after.text if here.end == after.start else ""
+        return right == "=" or (left == "-" if here.text == ">" else here.text == "<" and "<" in (left, right))
+
+
+def _openings(lexemes: Sequence[Token]) -> dict[int, int]:
+    """Return, for each token that closes a bracket around no statement, the index of the one that opens it."""
+    openings, waiting, ends = dict[int, int](), list[tuple[str, int]](), 0
     for index, token in enumerate(lexemes):
-        depths.append(depths[-1] + _ANGLES.get(token.text, 0))
-        while higher and depths[higher[-1] + 1] < depths[-1]:
-            higher.pop()
-        before.append(higher[-1] if higher else -1)
-        higher.append(index)
-    return before
+        if token.text == ";":
+            ends = index  # of the last statement
+        elif token.text in _OPENING:
+            waiting.append((_OPENING[token.text], index))
+        elif waiting and token.text == waiting[-1][0]:
+            _, opening = waiting.pop()
+            if opening >= ends:
+                openings[index] = opening
+    return openings

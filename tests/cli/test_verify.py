@@ -7,6 +7,8 @@ import pytest
 from repository import ROOT
 from script import run_script
 
+from kernel_gym.cli.commands import verify
+
 RELU = ROOT / "tests" / "verifier" / "honest" / "relu_class.cpp"
 
 
@@ -28,6 +30,11 @@ def test_bad_input_is_one_line_and_status_2(arguments, words):
     assert done.stdout == ""
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_byte_order_mark_is_no_part_of_a_kernel(tmp_path):
+    (tmp_path / "kernel.cpp").write_text(RELU.read_text(), encoding="utf-8-sig")
+    assert verify._read(tmp_path / "kernel.cpp") == RELU.read_text()
 
 
 def test_a_verdict_is_status_0_and_the_last_line_is_json(tmp_path):

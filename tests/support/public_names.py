@@ -36,6 +36,7 @@ _PARAMETERS = {"Bias", "Callbacks"}
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Lower case but public.
 _SMALL = {"half", "bfloat16_t", "int4b_t", "float16_t", "float32_t", "printf", "sqrt", "max", "min", "abs"}
+_SMALL |= {"block_idx", "get_block_idx", "get_block_num", "pipe_barrier"}
 
 
 def offered() -> set[str]:

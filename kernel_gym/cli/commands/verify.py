@@ -127,7 +127,7 @@ def _verify_all(arguments: argparse.Namespace) -> int:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise KernelGymError(f"no kernel file {str(path)!r}") from None
     except (OSError, UnicodeDecodeError) as error:

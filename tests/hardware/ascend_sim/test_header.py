@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 import yaml
 
 from kernel_gym.hardware.ascend_sim import runtime as runtimes
@@ -79,7 +80,7 @@ FILE = """#include "kernel_operator.h"
 using namespace AscendC;
 template <class T> using LT = LocalTensor<T>;
 // Better than the header's own for `x + y`, which must not find it.
-void Add(LT<half>, LT<half>, LT<half>, int32_t, At, float = 1.0f) = delete;
+void Add(LT<half>, LT<half>, LT<half>, int32_t, asc::At, float = 1.0f) = delete;
 struct Queue {
     static constexpr bool isTQue = true;
     uint32_t id(float = 1.0f) const { return 0; }
@@ -146,8 +147,33 @@ def test_every_supported_form_compiles(tmp_path: Path) -> None:
     assert errors(tmp_path, [*statements, *STATEMENTS["compiles"]]) == {}
 
 
-def test_a_rounding_of_the_author_s_own_is_nearer_than_that_of_two_types(tmp_path: Path) -> None:
-    own = "template <class A, class B> constexpr A DivCeil(A, B) { return 77; } static_assert(DivCeil(n, 2ull) == 77);"
+#: Names that authors give to functions and types of their own, beside `using namespace AscendC`.
+OWN = [
+    "template <class A, class B> constexpr A DivCeil(A, B) { return 77; } static_assert(DivCeil(n, 2ull) == 77);",
+    "template <class T> constexpr T DivCeil(T, T) { return 77; } "
+    "static_assert(DivCeil(n, 2u) == 77 && DivCeil<int>(n, 2) == 77);",
+    "template <class T> constexpr T AlignUp(T, T) { return 77; } static_assert(AlignUp(n, 2u) == 77);",
+    "template <class T> constexpr T CeilDivision(const T &, const T &) { return 77; } "
+    "static_assert(CeilDivision(n, n) == 77);",
+    "constexpr uint32_t AlignUp(uint32_t, uint32_t) { return 77; } "
+    "static_assert(AlignUp(n, 2u) == 77 && AlignUp(3, 2) == 4);",
+    "constexpr uint32_t max(uint32_t, uint32_t) { return 77; } static_assert(max(n, 2u) == 77 && min(n, 2u) == 2);",
+    "constexpr uint32_t min(uint32_t, uint32_t) { return 77; } static_assert(min(n, 2u) == 77 && max(3, 2) == 3);",
+    "template <class T> constexpr T min(T a, T b) { return a < b ? a : b; } "
+    "static_assert(min(n, 2u) == 2 && min<int>(n, 2) == 2);",
+    "constexpr float abs(float) { return 77; } constexpr float sqrt(float) { return 77; } "
+    "static_assert(abs(1.0f) == 77 && sqrt(1.0f) == 77 && abs(-1) == 1);",
+    "struct At { int n; }; constexpr At at{77}; static_assert(at.n == 77);",
+    "constexpr uint32_t MAX_DIM = 77; static_assert(MAX_DIM == 77);",
+    "namespace detail { constexpr int n = 77; } static_assert(detail::n == 77);",
+    "constexpr int64_t get_block_idx() { return 77; } static_assert(get_block_idx() == 77);",
+    "constexpr int own() { int block_idx = 77; return block_idx; } static_assert(own() == 77);",
+    "constexpr int own() { int a = 77; __builtin_assume(++a > 0, a); return a; } static_assert(own() == 77);",
+]
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_a_name_of_the_author_s_own_is_nearer(tmp_path: Path, own: str) -> None:
     (tmp_path / "kernel.cpp").write_text(FILE + "constexpr uint32_t n = 4;\n" + own)
     command = ["g++", "-std=c++17", "-fsyntax-only", *INCLUDE, tmp_path / "kernel.cpp"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
@@ -189,7 +215,7 @@ def test_names_that_the_device_lacks_are_absent(tmp_path: Path) -> None:
 POOL = (
     "TBufPool<TPosition::VECCALC> pool; struct P { void place(asc_local, float = 1.0f) {} "
     "asc_local whole(float = 1.0f) { return {}; } "
-    "bool InitBufPool(TBufPool<TPosition::VECCALC> &, uint32_t, P &, At, float = 1.0f) { return true; } } p; "
+    "bool InitBufPool(TBufPool<TPosition::VECCALC> &, uint32_t, P &, asc::At, float = 1.0f) { return true; } } p; "
 )
 WORKER = (
     "struct W { void Init(const TCubeTiling *, TPipe *, float = 1.0f) {} } w; "
@@ -203,8 +229,8 @@ FOREIGN = {
     POOL + "pool.InitBufPool(p, 32);": "no matching function",
     POOL + "pool.InitBufPool(pool, 32, p);": "no matching function",
     POOL + "pipe.InitBufPool(pool, 32, p);": "no matching function",
-    WORKER + "detail::regist_matmul(&pipe, nullptr, w, nullptr);": "no matching function",
-    WORKER + "detail::regist_matmul(&pipe, nullptr, m, nullptr, w, nullptr);": "no matching function",
+    WORKER + "macro_detail::regist_matmul(&pipe, nullptr, w, nullptr);": "no matching function",
+    WORKER + "macro_detail::regist_matmul(&pipe, nullptr, m, nullptr, w, nullptr);": "no matching function",
     COPIED + "LocalTensor<C> t;": "LocalTensor holds numbers",
     COPIED + "GlobalTensor<C> t;": "GlobalTensor holds numbers",
     COPIED + 'AscendC::printf("%d", c);': "printf takes numbers and texts",
@@ -218,6 +244,20 @@ FOREIGN = {
 def test_code_that_is_not_counted_calls_no_function_of_the_authors(tmp_path: Path) -> None:
     messages = errors(tmp_path, FOREIGN)
     assert {text for text, why in FOREIGN.items() if why not in messages.get(text, "")} == set()
+
+
+def test_traits_that_an_author_specialises_are_not_those_of_the_checks(tmp_path: Path) -> None:
+    std = "namespace std { template <> struct remove_reference<C> { using type = int; }; "
+    std += "template <> struct is_integral<C> : true_type {}; template <> constexpr bool is_integral_v<C> = true; }\n"
+    own = "struct C { C(); C(const C &); operator int() const; };\n"
+    refused = "void f(C c) { asc::Launcher<0, nullptr, C> l{1}; asc::Repeat repeat(c); }"
+    (tmp_path / "kernel.cpp").write_text(FILE + own + std + refused)
+    command = ["g++", "-std=c++17", "-fsyntax-only", *INCLUDE, tmp_path / "kernel.cpp"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert "a kernel's arguments are copied as bytes" in output
+    assert "asc::Repeat::Repeat(C&)" in output
+    headers = (runtimes.HERE / "include").rglob("*.h")
+    assert [path.name for path in headers if re.search(r"std::(?!initializer_list)", path.read_text())] == []
 
 
 def test_the_header_includes_no_library_but_the_types(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ MORE = [
     "uint32_t sizes[2] = {n, n}; ShapeInfo info(2, sizes); G.ReinterpretCast<half>(); G.ReinterpretCast<uint64_t>();",
     "TBuf<> t; t.GetBufLen(); LocalMemAllocator<> m; m.GetCurAddr(); TPipe p; p.Init(); p.Destroy(); Trap();",
     "TQue<TPosition::VECIN, 1> q; q.FreeAllEvent(); GetProgramCounter(); GetSubBlockNum(); GetUBSizeInBytes();",
+    "n = get_block_idx() + block_idx + get_block_num(); pipe_barrier(PIPE_ALL);",
     "SetSysWorkspace(GetUserWorkspace(GetSysWorkSpacePtr())); n = min(n, max(n, 3u)); float v = abs(f.GetValue(n));",
     "using M = MatmulType<TPosition::GM, CubeFormat::ND, float>; Matmul<M, M, M> m; TCubeTiling tiling; "
     "REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), m, &tiling); m.SetOrgShape(n, n, n); m.SetTail(n, n, n); "

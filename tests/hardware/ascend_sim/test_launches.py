@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_gym.hardware.host.ascend_launches import Cores, rewrite
-from kernel_gym.hardware.host.launch_syntax import tokens
+from kernel_gym.hardware.host.launch_syntax import launches, tokens
 
 REWRITTEN = {
     "k<<<8, nullptr, stream>>>(x);": "::asc::launcher<ASC_AIV, k>(8, nullptr, stream)(x);",
@@ -23,6 +23,19 @@ REWRITTEN = {
     "if (a < b) k<<<1, nullptr, s>>>();": "if (a < b) ::asc::launcher<ASC_AIV, k>(1, nullptr, s)();",
     "k /* why */ <<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k /* why */ >(1, nullptr, s)();",
     "k<<<\n    8,\n  nullptr, s>>>\n  (x);": "::asc::launcher<ASC_AIV, k>(\n    8,\n  nullptr, s)\n  (x);",
+    "k<(n > 2)><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<(n > 2)>>(1, nullptr, s)();",
+    "k<(n < 2), 3><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<(n < 2), 3>>(1, nullptr, s)();",
+    "k<(n >> 1) != 0><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<(n >> 1) != 0>>(1, nullptr, s)();",
+    "k<n << 1><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<n << 1>>(1, nullptr, s)();",
+    "k<n <= 2><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<n <= 2>>(1, nullptr, s)();",
+    "k<n >= 2><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<n >= 2>>(1, nullptr, s)();",
+    "k<p->n><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, k<p->n>>(1, nullptr, s)();",
+    "k<int{4}, A<a[1 > 0]>><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, "
+    "k<int{4}, A<a[1 > 0]>>>(1, nullptr, s)();",
+    "a::b::k<A<float>, (sizeof(int) > 3)><<<1, nullptr, s>>>();": "::asc::launcher<ASC_AIV, "
+    "a::b::k<A<float>, (sizeof(int) > 3)>>(1, nullptr, s)();",
+    "for (; i < n; ++i) k<(n > 2)><<<1, nullptr, s>>>();": "for (; i < n; ++i) "
+    "::asc::launcher<ASC_AIV, k<(n > 2)>>(1, nullptr, s)();",
     "a<<<1, nullptr, s>>>(); b<<<2, nullptr, s>>>();": "::asc::launcher<ASC_AIV, a>(1, nullptr, s)(); "
     "::asc::launcher<ASC_AIV, b>(2, nullptr, s)();",
 }
@@ -38,6 +51,12 @@ UNTOUCHED = [
     "k<<<1, nullptr, s;",
     "<<<1, nullptr, s>>>();",
     "f(k<<<1, 2)>>>();",
+    "x = a < b; y > <<<1, nullptr, s>>>();",
+    "x = a < ({ b; }) > <<<1, nullptr, s>>>();",
+    "bool operator<(A) {} y > <<<1, nullptr, s>>>();",
+    "bool operator<(A) {} ::y > <<<1, nullptr, s>>>();",
+    "if (a < b) { y > <<<1, nullptr, s>>>(); }",
+    "a < b) > <<<1, nullptr, s>>>();",
 ]
 
 
@@ -76,7 +95,7 @@ def test_text_that_is_no_launch_is_unchanged(source: str) -> None:
         ("__global__ __mix__(1, 1) void k() { }", "MIX_1_1"),
         ("__global__ void k() { KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1); }", "MIX_1_1"),
         ("__global__ void other(int k) { } __global__ __cube__ void k() { }", "AIC"),
-        ("__global__ void k() { AscendC::detail::regist_matmul(p, w, m, t); }", "MIX"),
+        ("__global__ void k() { AscendC::macro_detail::regist_matmul(p, w, m, t); }", "MIX"),
         ("__global__ __vector__ void k() { } __global__ __cube__ void other() { }", "AIV"),
     ],
 )
@@ -123,6 +142,17 @@ def test_lines_and_everything_outside_launches_stay(source: str) -> None:
     assert rewrite(result) == result
 
 
+@given(st.text(alphabet="k<>(){};,=- ", max_size=40))
+def test_the_name_of_a_kernel_is_in_the_statement_of_its_launch(source: str) -> None:
+    for text in (f"k<{source}><<<1, nullptr, s>>>();", f"{source}<<<1>>>();"):
+        lexemes = tokens(text)
+        for launch in launches(lexemes):
+            name = "".join(token.text for token in lexemes[launch.first : launch.opening])
+            assert ";" not in name
+            assert "<<<" not in name
+            assert all(name.count(opening) == name.count(closing) for opening, closing in ("()", "{}"))
+
+
 @given(st.text(alphabet="k<>(), \n\"'/*\\;:RLx1.", max_size=60))
 def test_any_text_is_read_to_its_end(source: str) -> None:
     lexemes = tokens(source)
@@ -137,6 +167,9 @@ def test_any_text_is_read_to_its_end(source: str) -> None:
         "k<<<(",
         "k<<<",
         "> <<<",
+        "(> <<<)> <<<",
+        "k<(",
+        "k<{}",
         "k<<<1>>>(); ",
         "__global__ ",
         "__global__ void k() {",

@@ -22,14 +22,14 @@ ASC_CAST(int32_t, int64_t) ASC_CAST(int64_t, int32_t) ASC_CAST(int32_t, half) AS
 
 template <class D, class S>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint32_t calCount,
-                     At at = ASC_HERE) {
+                     asc::At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(round),
              asc_detail::count(calCount), at.line);
 }
 template <class D, class S, bool isSetMask = true>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round, uint64_t mask,
-                     asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
+                     asc::Repeat repeatTimes, const UnaryRepeatParams &params, asc::At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(round),
              asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
@@ -37,7 +37,7 @@ ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const
 template <class D, class S, bool isSetMask = true>
 ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const RoundMode &round,
                      const uint64_t mask[], asc::Repeat repeatTimes, const UnaryRepeatParams &params,
-                     At at = ASC_HERE) {
+                     asc::At at = ASC_HERE) {
     ASC_CASTABLE;
     asc_cast(asc::dtype<D>, asc::dtype<S>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(round),
              asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
@@ -46,10 +46,9 @@ ASC_INLINE void Cast(const LocalTensor<D> &dst, const LocalTensor<S> &src, const
 
 // One scalar, on the scalar unit.
 template <class S, class D, RoundMode round> ASC_UNCOUNTED inline D ScalarCast(S value) {
-    static_assert(std::is_same_v<S, float> && asc::one_of<D, half, int32_t>,
-                  "ScalarCast takes float to half or int32_t");
+    static_assert(asc::same<S, float> && asc::one_of<D, half, int32_t>, "ScalarCast takes float to half or int32_t");
     const float number = value;
-    if constexpr (std::is_same_v<D, half>) {
+    if constexpr (asc::same<D, half>) {
         half result;
         result.value = asc::half_from(number);
         return result;
@@ -70,14 +69,15 @@ template <class S, class D, RoundMode round> ASC_UNCOUNTED inline D ScalarCast(S
 
 template <class T, class U>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
-                        uint32_t calCount, At at = ASC_HERE) {
+                        uint32_t calCount, asc::At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0, 0,
                 asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode,
-                        const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) {
+                        const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
+                        asc::At at = ASC_HERE) {
     ASC_COMPARABLE("Compare", T);
     asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0, 0,
                 asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
@@ -86,7 +86,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
 #define ASC_COMPARE_SCALAR(name)                                                                                       \
     template <class T, class U>                                                                                        \
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
-                         uint32_t calCount, At at = ASC_HERE) {                                                        \
+                         uint32_t calCount, asc::At at = ASC_HERE) {                                                   \
         ASC_COMPARABLE(#name, T);                                                                                      \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src0.asc_where(),   \
                     asc_bits(src1Scalar), 1, asc_detail::count(calCount), at.line);                                    \
@@ -94,7 +94,7 @@ ASC_INLINE void Compare(const LocalTensor<U> &dst, const LocalTensor<T> &src0, c
     template <class T, class U, bool isSetMask = true, class Mask>                                                     \
     ASC_INLINE void name(const LocalTensor<U> &dst, const LocalTensor<T> &src0, const T src1Scalar, CMPMODE mode,      \
                          const Mask &mask, asc::Repeat repeatTimes, const UnaryRepeatParams &params,                   \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_COMPARABLE(#name, T);                                                                                      \
         asc_compare(static_cast<uint32_t>(mode), asc::dtype<T>, dst.asc_where(), src0.asc_where(), src0.asc_where(),   \
                     asc_bits(src1Scalar), 1,                                                                           \
@@ -108,19 +108,19 @@ ASC_COMPARE_SCALAR(Compares)
 // A set bit selects src0.
 #define ASC_SELECTABLE(T, U)                                                                                           \
     ASC_TAKES("Select", T, half, float);                                                                               \
-    static_assert(std::is_unsigned_v<U> || std::is_same_v<U, int8_t>,                                                  \
+    static_assert(asc::one_of<U, bool, uint8_t, uint16_t, uint32_t, uint64_t, int8_t>,                                 \
                   "Select takes its mask as bits: uint8_t, uint16_t, uint32_t or uint64_t")
 
 template <class T, class U>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
-                       const LocalTensor<T> &src1, SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
+                       const LocalTensor<T> &src1, SELMODE selMode, uint32_t calCount, asc::At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
                src1.asc_where(), 0, asc_detail::count(calCount), at.line);
 }
 template <class T, class U>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
-                       SELMODE selMode, uint32_t calCount, At at = ASC_HERE) {
+                       SELMODE selMode, uint32_t calCount, asc::At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
                src0.asc_where(), asc_bits(src1), asc_detail::count(calCount), at.line);
@@ -128,7 +128,7 @@ ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask,
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0,
                        const LocalTensor<T> &src1, SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes,
-                       const BinaryRepeatParams &params, At at = ASC_HERE) {
+                       const BinaryRepeatParams &params, asc::At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
                src1.asc_where(), 0, asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),
@@ -137,7 +137,7 @@ ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask,
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Select(const LocalTensor<T> &dst, const LocalTensor<U> &selMask, const LocalTensor<T> &src0, T src1,
                        SELMODE selMode, const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
-                       At at = ASC_HERE) {
+                       asc::At at = ASC_HERE) {
     ASC_SELECTABLE(T, U);
     asc_select(static_cast<uint32_t>(selMode), asc::dtype<T>, dst.asc_where(), selMask.asc_where(), src0.asc_where(),
                src0.asc_where(), asc_bits(src1),

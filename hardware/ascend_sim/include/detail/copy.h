@@ -67,34 +67,34 @@ template <class P> ASC_INLINE asc_burst bytes_out(const P &p) {
 }  // namespace asc_detail
 
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, uint32_t count,
-                                            At at = ASC_HERE) {
+                                            asc::At at = ASC_HERE) {
     asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::whole(asc_bytes_for<T>(count)), asc::moved<T>, 0, 0, 0, 0,
                 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
-                                            At at = ASC_HERE) {
+                                            asc::At at = ASC_HERE) {
     asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::whole(asc_bytes_for<T>(count)), asc::moved<T>, 0,
                  at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t count,
-                                            At at = ASC_HERE) {
+                                            asc::At at = ASC_HERE) {
     asc_copy_local(dst.asc_where(), src.asc_where(), asc_detail::whole(asc_bytes_for<T>(count)), asc::moved<T>,
                    at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
-                                            const DataCopyParams &p, At at = ASC_HERE) {
+                                            const DataCopyParams &p, asc::At at = ASC_HERE) {
     asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::blocks(p), asc::moved<T>, 0, 0, 0, 0, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
-                                            const DataCopyParams &p, At at = ASC_HERE) {
+                                            const DataCopyParams &p, asc::At at = ASC_HERE) {
     asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::blocks(p), asc::moved<T>, 0, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                                            const DataCopyParams &p, At at = ASC_HERE) {
+                                            const DataCopyParams &p, asc::At at = ASC_HERE) {
     asc_copy_local(dst.asc_where(), src.asc_where(), asc_detail::blocks(p), asc::moved<T>, at.line);
 }
 template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const Nd2NzParams &p,
-                                            At at = ASC_HERE) {
+                                            asc::At at = ASC_HERE) {
     const asc_nd2nz shape{p.ndNum,     p.nValue,        p.dValue,       p.srcNdMatrixStride,
                           p.srcDValue, p.dstNzC0Stride, p.dstNzNStride, p.dstNzMatrixStride};
     asc_copy_nd2nz(dst.asc_where(), src.asc_where(), shape, asc::dtype<T>, at.line);
@@ -102,43 +102,43 @@ template <class T> ASC_INLINE void DataCopy(const LocalTensor<T> &dst, const Glo
 
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyExtParams &p,
-                            const DataCopyPadExtParams<T> &pad, At at = ASC_HERE) {
+                            const DataCopyPadExtParams<T> &pad, asc::At at = ASC_HERE) {
     asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
                 pad.rightPadding, asc_bits(pad.paddingValue), at.line);
 }
 template <class T>
 ASC_INLINE void DataCopyPad(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &p,
-                            const DataCopyPadParams &pad, At at = ASC_HERE) {
+                            const DataCopyPadParams &pad, asc::At at = ASC_HERE) {
     asc_copy_in(dst.asc_where(), src.asc_where(), asc_detail::bytes_in(p), asc::moved<T>, 1, pad.isPad, pad.leftPadding,
                 pad.rightPadding, pad.paddingValue, at.line);
 }
 template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
-                                               const DataCopyExtParams &p, At at = ASC_HERE) {
+                                               const DataCopyExtParams &p, asc::At at = ASC_HERE) {
     asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 template <class T> ASC_INLINE void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src,
-                                               const DataCopyParams &p, At at = ASC_HERE) {
+                                               const DataCopyParams &p, asc::At at = ASC_HERE) {
     asc_copy_out(dst.asc_where(), src.asc_where(), asc_detail::bytes_out(p), asc::moved<T>, 1, at.line);
 }
 
-template <class T> ASC_INLINE void SetPadValue(T value, At at = ASC_HERE) {
+template <class T> ASC_INLINE void SetPadValue(T value, asc::At at = ASC_HERE) {
     asc_set_pad_value(asc::dtype<T>, asc_bits(value), at.line);
 }
 
 // Until SetAtomicNone, copies out of UB add to the old value, or keep the larger or smaller one.
-template <class T> ASC_INLINE void SetAtomicAdd(At at = ASC_HERE) {
+template <class T> ASC_INLINE void SetAtomicAdd(asc::At at = ASC_HERE) {
     ASC_TAKES("SetAtomicAdd", T, float, half, bfloat16_t, int8_t, int16_t, int32_t);
     asc_set_atomic(1, asc::dtype<T>, at.line);
 }
-template <class T> ASC_INLINE void SetAtomicMax(At at = ASC_HERE) {
+template <class T> ASC_INLINE void SetAtomicMax(asc::At at = ASC_HERE) {
     ASC_TAKES("SetAtomicMax", T, float, half, bfloat16_t, int8_t, int16_t, int32_t);
     asc_set_atomic(2, asc::dtype<T>, at.line);
 }
-template <class T> ASC_INLINE void SetAtomicMin(At at = ASC_HERE) {
+template <class T> ASC_INLINE void SetAtomicMin(asc::At at = ASC_HERE) {
     ASC_TAKES("SetAtomicMin", T, float, half, bfloat16_t, int8_t, int16_t, int32_t);
     asc_set_atomic(3, asc::dtype<T>, at.line);
 }
-ASC_INLINE void SetAtomicNone(At at = ASC_HERE) { asc_set_atomic(0, ASC_F32, at.line); }
-ASC_INLINE void DisableDmaAtomic(At at = ASC_HERE) { asc_set_atomic(0, ASC_F32, at.line); }
+ASC_INLINE void SetAtomicNone(asc::At at = ASC_HERE) { asc_set_atomic(0, ASC_F32, at.line); }
+ASC_INLINE void DisableDmaAtomic(asc::At at = ASC_HERE) { asc_set_atomic(0, ASC_F32, at.line); }
 
 }  // namespace AscendC

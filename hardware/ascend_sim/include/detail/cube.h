@@ -94,14 +94,14 @@ struct InitConstValueParams {
 };
 
 template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                                            const LoadData2DParams &p, At at = ASC_HERE) {
+                                            const LoadData2DParams &p, asc::At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
     asc_load_fractals(dst.asc_where(), src.asc_where(),
                       {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>, at.line);
 }
 // Loads from global memory, where fractals have their on-chip layout.
 template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const GlobalTensor<T> &src,
-                                            const LoadData2DParams &p, At at = ASC_HERE) {
+                                            const LoadData2DParams &p, asc::At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t, uint8_t, int4b_t);
     asc_load_global_fractals(dst.asc_where(), src.asc_where(),
                              {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, p.ifTranspose}, asc::moved<T>,
@@ -109,7 +109,7 @@ template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const Glo
 }
 // The patches of an image that a convolution multiplies, as rows.
 template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                                            const LoadData3DParamsV2<T> &p, At at = ASC_HERE) {
+                                            const LoadData3DParamsV2<T> &p, asc::At at = ASC_HERE) {
     ASC_TAKES("LoadData", T, half, bfloat16_t, float, int8_t);
     if (p.enTranspose || p.enSmallK)
         asc_misuse(asc_text_of("the simulator's LoadData3D knows neither enTranspose nor enSmallK"), at.line);
@@ -121,7 +121,7 @@ template <class T> ASC_INLINE void LoadData(const LocalTensor<T> &dst, const Loc
         asc_bits(p.padValue), asc::dtype<T>, at.line);
 }
 template <class T> ASC_INLINE void LoadDataWithTranspose(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                                                         const LoadData2dTransposeParams &p, At at = ASC_HERE) {
+                                                         const LoadData2dTransposeParams &p, asc::At at = ASC_HERE) {
     ASC_TAKES("LoadDataWithTranspose", T, half, bfloat16_t, float, int8_t, uint8_t);
     asc_load_transposed(dst.asc_where(), src.asc_where(), {p.startIndex, p.repeatTimes, p.srcStride, p.dstGap, 1},
                         p.dstFracGap, asc::dtype<T>, at.line);
@@ -130,7 +130,7 @@ template <class T> ASC_INLINE void LoadDataWithTranspose(const LocalTensor<T> &d
 // Fills A1, B1, A2 or B2 with one value.
 #define ASC_FILL_AS(name)                                                                                              \
     template <class T> ASC_INLINE void name(const LocalTensor<T> &dst, const InitConstValueParams<T> &p,               \
-                                            At at = ASC_HERE) {                                                        \
+                                            asc::At at = ASC_HERE) {                                                   \
         ASC_TAKES(#name, T, half, bfloat16_t, int16_t, uint16_t, float, int32_t, uint32_t);                            \
         asc_fill_fractals(dst.asc_where(), p.repeatTimes, p.blockNum, p.dstGap, asc_bits(p.initValue), asc::dtype<T>,  \
                           at.line);                                                                                    \
@@ -140,14 +140,14 @@ ASC_FILL_AS(Fill)
 #undef ASC_FILL_AS
 
 #define ASC_MULTIPLIES(D, A, B)                                                                                        \
-    static_assert(std::is_same_v<A, B>, "Mmad multiplies two operands of one type");                                   \
-    static_assert(std::is_same_v<D, std::conditional_t<asc::one_of<A, int8_t, int4b_t>, int32_t, float>>,              \
+    static_assert(asc::same<A, B>, "Mmad multiplies two operands of one type");                                        \
+    static_assert((asc::one_of<A, int8_t, int4b_t> ? asc::same<D, int32_t> : asc::same<D, float>),                     \
                   "Mmad gives float, or int32_t from int8_t and int4b_t")
 
 // C = A B, or C += A B without cmatrixInitVal.
 template <class D, class A, class B>
 ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const LocalTensor<B> &filter,
-                     const MmadParams &p, At at = ASC_HERE) {
+                     const MmadParams &p, asc::At at = ASC_HERE) {
     ASC_TAKES("Mmad", A, half, bfloat16_t, float, int8_t, int4b_t);
     ASC_MULTIPLIES(D, A, B);
     asc_mmad(dst.asc_where(), fm.asc_where(), filter.asc_where(), {0, 0, ASC_BT}, asc::dtype<D>, asc::dtype<A>,
@@ -155,10 +155,10 @@ ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const 
 }
 template <class D, class A, class B, class Bias>
 ASC_INLINE void Mmad(const LocalTensor<D> &dst, const LocalTensor<A> &fm, const LocalTensor<B> &filter,
-                     const LocalTensor<Bias> &bias, const MmadParams &p, At at = ASC_HERE) {
+                     const LocalTensor<Bias> &bias, const MmadParams &p, asc::At at = ASC_HERE) {
     ASC_TAKES("Mmad", A, half, bfloat16_t, float, int8_t, int4b_t);
     ASC_MULTIPLIES(D, A, B);
-    static_assert(std::is_same_v<Bias, D>, "Mmad's bias has the type of its result");
+    static_assert(asc::same<Bias, D>, "Mmad's bias has the type of its result");
     asc_mmad(dst.asc_where(), fm.asc_where(), filter.asc_where(), bias.asc_where(), asc::dtype<D>, asc::dtype<A>,
              {p.m, p.n, p.k, p.cmatrixInitVal, 1}, at.line);
 }
@@ -170,8 +170,8 @@ constexpr uint32_t quant_kind(QuantMode_t mode) {
 }
 
 template <class D, class S> constexpr bool fixes =
-    std::is_same_v<D, S> || (std::is_same_v<S, float> && asc::one_of<D, half, bfloat16_t, int8_t, uint8_t>) ||
-    (std::is_same_v<S, int32_t> && asc::one_of<D, half, int8_t, uint8_t>);
+    asc::same<D, S> || (asc::same<S, float> && asc::one_of<D, half, bfloat16_t, int8_t, uint8_t>) ||
+    (asc::same<S, int32_t> && asc::one_of<D, half, int8_t, uint8_t>);
 #define ASC_FIXES(D, S)                                                                                                \
     static_assert(                                                                                                     \
         asc_detail::fixes<D, S>,                                                                                       \
@@ -205,21 +205,21 @@ constexpr asc_local no_scales{0, 0, ASC_FB};
 // Copies L0C to global memory (or, in fractals, to A1). The types determine the conversion, quantPre the scale.
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
-                        At at = ASC_HERE) {
+                        asc::At at = ASC_HERE) {
     ASC_FIXES(D, S);
     asc_fixpipe(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
                 asc_detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_ROW_MAJOR>
 ASC_INLINE void Fixpipe(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
-                        const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
+                        const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, asc::At at = ASC_HERE) {
     ASC_FIXES(D, S);
     asc_fixpipe(dst.asc_where(), src.asc_where(), cbufWorkspace.asc_where(), asc::dtype<D>, asc::dtype<S>,
                 asc_detail::fix_shape(p, config.format == CO2Layout::NZ), p.deqScalar, at.line);
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
 ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, const FixpipeParamsV220 &p,
-                        At at = ASC_HERE) {
+                        asc::At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
     asc_fixpipe_local(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
@@ -227,7 +227,7 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src, co
 }
 template <class D, class S, const FixpipeConfig &config = CFG_NZ>
 ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
-                        const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, At at = ASC_HERE) {
+                        const LocalTensor<uint64_t> &cbufWorkspace, const FixpipeParamsV220 &p, asc::At at = ASC_HERE) {
     ASC_FIXES(D, S);
     static_assert(config.format == CO2Layout::NZ, "Fixpipe to A1 writes fractals: CFG_NZ");
     asc_fixpipe_local(dst.asc_where(), src.asc_where(), cbufWorkspace.asc_where(), asc::dtype<D>, asc::dtype<S>,
@@ -236,29 +236,30 @@ ASC_INLINE void Fixpipe(const LocalTensor<D> &dst, const LocalTensor<S> &src,
 
 // The same as a copy, with the parameters in registers.
 template <class D, class S> ASC_INLINE void DataCopy(const GlobalTensor<D> &dst, const LocalTensor<S> &src,
-                                                     const DataCopyCO12DstParams &p, At at = ASC_HERE) {
+                                                     const DataCopyCO12DstParams &p, asc::At at = ASC_HERE) {
     ASC_FIXES(D, S);
     asc_fixpipe(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
                 asc_detail::fix_shape(p), 0, at.line);
 }
 template <class D, class S> ASC_INLINE void DataCopy(const LocalTensor<D> &dst, const LocalTensor<S> &src,
-                                                     const DataCopyCO12DstParams &p, At at = ASC_HERE) {
+                                                     const DataCopyCO12DstParams &p, asc::At at = ASC_HERE) {
     ASC_FIXES(D, S);
     asc_fixpipe_local(dst.asc_where(), src.asc_where(), asc_detail::no_scales, asc::dtype<D>, asc::dtype<S>,
                       asc_detail::fix_shape(p), 0, at.line);
 }
 #undef ASC_FIXES
-ASC_INLINE void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride, At at = ASC_HERE) {
+ASC_INLINE void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t dstNdStride, asc::At at = ASC_HERE) {
     asc_fix_registers(1, 0, ndNum, srcNdStride, dstNdStride, asc_detail::no_scales, at.line);
 }
-ASC_INLINE void SetFixpipePreQuantFlag(uint64_t config, At at = ASC_HERE) {
+ASC_INLINE void SetFixpipePreQuantFlag(uint64_t config, asc::At at = ASC_HERE) {
     asc_fix_registers(0, config, 0, 0, 0, asc_detail::no_scales, at.line);
 }
 // Sets the scale of each column, in C2PIPE2GM.
 template <class T, bool setRelu = false> ASC_INLINE void SetFixPipeConfig(const LocalTensor<T> &preData,
-                                                                          bool isUnitFlag = false, At at = ASC_HERE) {
+                                                                          bool isUnitFlag = false,
+                                                                          asc::At at = ASC_HERE) {
     (void)isUnitFlag;
-    static_assert(!setRelu && std::is_same_v<T, uint64_t>,
+    static_assert(!setRelu && asc::same<T, uint64_t>,
                   "the simulator's SetFixPipeConfig sets the scales of VDEQF16, VQF322B8_PRE and VREQ8: uint64_t");
     asc_fix_registers(2, 0, 0, 0, 0, preData.asc_where(), at.line);
 }

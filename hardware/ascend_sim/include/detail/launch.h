@@ -20,9 +20,8 @@ template <uint32_t kind, auto kernel, class... P>
 struct Launcher {
     template <class T>
     static constexpr bool is_plain = __is_trivially_constructible(T, T &) && __is_trivially_constructible(T, const T &);
-    static_assert((!std::is_array_v<std::remove_reference_t<P>> && ...),
-                  "a kernel's arguments are copied: put an array into a class");
-    static_assert((is_plain<std::remove_reference_t<P>> && ...),
+    static_assert((!asc::array<referred<P>> && ...), "a kernel's arguments are copied: put an array into a class");
+    static_assert((is_plain<referred<P>> && ...),
                   "a kernel's arguments are copied as bytes: their classes have no copy constructors of their own");
     uint32_t blocks;
 

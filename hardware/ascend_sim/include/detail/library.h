@@ -11,7 +11,7 @@ constexpr uint32_t REUSES_SOURCE = 1, SECOND_IS_SCALAR = 2, FIRST_IS_SCALAR = 4;
 
 template <class T>
 ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<T> &src, const asc_local &tmp,
-                        uint32_t flags, uint32_t count, At at, uint64_t scalar = 0) {
+                        uint32_t flags, uint32_t count, asc::At at, uint64_t scalar = 0) {
     asc_library(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), nothing, tmp, scalar, flags, count, at.line);
 }
 }  // namespace asc_detail
@@ -20,23 +20,24 @@ ASC_INLINE void library(uint32_t op, const LocalTensor<T> &dst, const LocalTenso
 #define ASC_LIBRARY(name, op, ...)                                                                                     \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, asc::At at = ASC_HERE) {      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, calCount, at);                   \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, asc::At at = ASC_HERE) {                         \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, src.GetSize(), at);              \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t calCount, At at = ASC_HERE) {  \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t calCount,                      \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, calCount, at);                       \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, At at = ASC_HERE) {                     \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, asc::At at = ASC_HERE) {                \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, src.GetSize(), at);                  \
     }
@@ -71,7 +72,7 @@ ASC_LIBRARY(Log10, ASC_LOG10, half, float)
 // Exp with more terms than the instruction.
 template <class T, uint8_t taylorExpandLevel, bool isReuseSource = false>
 ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                    uint32_t calCount, At at = ASC_HERE) {
+                    uint32_t calCount, asc::At at = ASC_HERE) {
     ASC_TAKES("Exp", T, half, float);
     asc_detail::library(ASC_EXPHIGH, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, calCount, at);
 }
@@ -80,12 +81,13 @@ ASC_INLINE void Exp(const LocalTensor<T> &dst, const LocalTensor<T> &src, const 
 #define ASC_ACTIVATION(name, op)                                                                                       \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t dataSize, At at = ASC_HERE) {           \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t dataSize, asc::At at = ASC_HERE) {      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), 0, dataSize, at);                               \
     }                                                                                                                  \
     template <class T, bool highPrecision = false, bool highPerformance = false>                                       \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {  \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize,                      \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::library(op, dst, src, asc_detail::left_over(), 0, dataSize, at);                                   \
     }
@@ -95,13 +97,13 @@ ASC_ACTIVATION(FasterGeluV2, ASC_FASTERGELUV2)
 #undef ASC_ACTIVATION
 
 template <class T, bool isReuseSource = false>
-ASC_INLINE void Silu(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, At at = ASC_HERE) {
+ASC_INLINE void Silu(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, asc::At at = ASC_HERE) {
     ASC_TAKES("Silu", T, half, float);
     asc_detail::library(ASC_SILU, dst, src, asc_detail::left_over(), isReuseSource, dataSize, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t dataSize, const T scalarValue,
-                      At at = ASC_HERE) {
+                      asc::At at = ASC_HERE) {
     ASC_TAKES("Swish", T, half, float);
     asc_detail::library(ASC_SWISH, dst, src, asc_detail::left_over(), isReuseSource, dataSize, at,
                         asc_bits(scalarValue));
@@ -112,13 +114,13 @@ ASC_INLINE void Swish(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
                          const LocalTensor<uint8_t> &sharedTmpBuffer, const T scalar, uint32_t calCount,               \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::library(op, dst, src, sharedTmpBuffer.asc_where(), isReuseSource, calCount, at, asc_bits(scalar)); \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T scalar, uint32_t calCount,      \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::library(op, dst, src, asc_detail::left_over(), isReuseSource, calCount, at, asc_bits(scalar));     \
     }
@@ -130,26 +132,26 @@ ASC_CLAMP(ClampMin, ASC_CLAMPMIN)
 #define ASC_LIBRARY2(name, op, ...)                                                                                    \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {           \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, asc::At at = ASC_HERE) {      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_library(op, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(),                            \
                     sharedTmpBuffer.asc_where(), 0, isReuseSource, calCount, at.line);                                 \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, At at = ASC_HERE) {                              \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, asc::At at = ASC_HERE) {                         \
         AscendC::name<T, isReuseSource>(dst, src0, src1, sharedTmpBuffer, src0.GetSize(), at);                         \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
-                         uint32_t calCount, At at = ASC_HERE) {                                                        \
+                         uint32_t calCount, asc::At at = ASC_HERE) {                                                   \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_library(op, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), asc_detail::left_over(),   \
                     0, isReuseSource, calCount, at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         AscendC::name<T, isReuseSource>(dst, src0, src1, src0.GetSize(), at);                                          \
     }
 ASC_LIBRARY2(Power, ASC_POWER, half, float, int32_t)
@@ -163,19 +165,20 @@ ASC_LIBRARY2(ReGlu, ASC_REGLU, half, float)
 #define ASC_POWER_SCALAR(first_type, second_type, src0_, src1_, scalar_, flag)                                         \
     template <class T, bool isReuseSource = false>                                                                     \
     ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type,                                          \
-                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, At at = ASC_HERE) {          \
+                          const LocalTensor<uint8_t> &sharedTmpBuffer, uint32_t calCount, asc::At at = ASC_HERE) {     \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
         asc_library(ASC_POWER, asc::dtype<T>, dst.asc_where(), src0_, src1_, sharedTmpBuffer.asc_where(),              \
                     asc_bits(scalar_), isReuseSource | asc_detail::flag, calCount, at.line);                           \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, uint32_t calCount, At at = ASC_HERE) {   \
+    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, uint32_t calCount,                       \
+                          asc::At at = ASC_HERE) {                                                                     \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
         asc_library(ASC_POWER, asc::dtype<T>, dst.asc_where(), src0_, src1_, asc_detail::left_over(),                  \
                     asc_bits(scalar_), isReuseSource | asc_detail::flag, calCount, at.line);                           \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false>                                                                     \
-    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, At at = ASC_HERE) {                      \
+    ASC_INLINE void Power(const LocalTensor<T> &dst, first_type, second_type, asc::At at = ASC_HERE) {                 \
         ASC_TAKES("Power", T, half, float, int32_t);                                                                   \
         asc_library(ASC_POWER, asc::dtype<T>, dst.asc_where(), src0_, src1_, asc_detail::left_over(),                  \
                     asc_bits(scalar_), isReuseSource | asc_detail::flag, dst.GetSize(), at.line);                      \
@@ -188,14 +191,14 @@ ASC_POWER_SCALAR(const T &base, const LocalTensor<T> &src1, asc_detail::nothing,
 
 template <class T, bool isReuseSource = false>
 ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                       const float &scalarValue, At at = ASC_HERE) {
+                       const float &scalarValue, asc::At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
     asc_library(ASC_SWIGLU, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), asc_detail::left_over(),
                 asc_bits(scalarValue), isReuseSource, src0.GetSize(), at.line);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void SwiGLU(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,
-                       const float &scalarValue, uint32_t calCount, At at = ASC_HERE) {
+                       const float &scalarValue, uint32_t calCount, asc::At at = ASC_HERE) {
     ASC_TAKES("SwiGLU", T, half, float);
     asc_library(ASC_SWIGLU, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), asc_detail::left_over(),
                 asc_bits(scalarValue), isReuseSource, calCount, at.line);

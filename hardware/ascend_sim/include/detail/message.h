@@ -26,19 +26,19 @@ template <class... Args> ASC_INLINE void PRINTF(const char *format, Args... args
 }
 
 template <class T> ASC_INLINE void DumpTensor(const LocalTensor<T> &tensor, uint32_t description, uint32_t count,
-                                              At at = ASC_HERE) {
+                                              asc::At at = ASC_HERE) {
     asc_dump(asc::dtype<T>, tensor.asc_where(), description, count, at.line);
 }
-ASC_INLINE void Trap(At at = ASC_HERE) { asc_assert_failed(asc_text_of("Trap"), at.line); }
+ASC_INLINE void Trap(asc::At at = ASC_HERE) { asc_assert_failed(asc_text_of("Trap"), at.line); }
 
-namespace detail {
+namespace macro_detail {
 ASC_INLINE void assert_failed(const char *condition, int32_t line) { asc_assert_failed(asc_text_of(condition), line); }
-}  // namespace detail
+}  // namespace macro_detail
 
 }  // namespace AscendC
 
 // The names in macros are screened as the kernel's own: they are not the runtime's.
-#define ASSERT(condition) ((condition) ? (void)0 : ::AscendC::detail::assert_failed(#condition, __LINE__))
+#define ASSERT(condition) ((condition) ? (void)0 : ::AscendC::macro_detail::assert_failed(#condition, __LINE__))
 #define ascendc_assert(condition, ...) ASSERT(condition)
 #ifndef assert
 #define assert(condition) ASSERT(condition)

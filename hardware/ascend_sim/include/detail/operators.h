@@ -30,9 +30,10 @@ ASC_INLINE LocalTensor<T> &LocalTensor<T>::operator=(const asc::Pending<T, Opera
     const LocalTensor<Operand> a(pending.a), b(pending.b);
     [[maybe_unused]] const auto count = static_cast<int32_t>(GetSize());
 #define ASC_COMPUTE(name)                                                                                              \
-    if constexpr (operation == asc::Operator::name) AscendC::name(*this, a, b, count, At{0});
+    if constexpr (operation == asc::Operator::name) AscendC::name(*this, a, b, count, asc::At{0});
 #define ASC_COMPARE(name)                                                                                              \
-    if constexpr (operation == asc::Operator::name) AscendC::Compare(*this, a, b, CMPMODE::name, a.GetSize(), At{0});
+    if constexpr (operation == asc::Operator::name)                                                                    \
+        AscendC::Compare(*this, a, b, CMPMODE::name, a.GetSize(), asc::At{0});
     ASC_COMPUTE(Add)
     ASC_COMPUTE(Sub)
     ASC_COMPUTE(Mul)

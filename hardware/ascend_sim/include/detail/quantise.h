@@ -12,7 +12,7 @@ ASC_INLINE uint64_t both(float low, float high) { return asc_bits(low) | asc_bit
 template <class T>
 ASC_INLINE void quantise(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const asc_local &scales,
                          const asc_local &offsets, float scale, float offset, const asc_local &tmp, uint32_t columns,
-                         uint32_t count, At at) {
+                         uint32_t count, asc::At at) {
     ASC_TAKES("AscendQuant", T, half, float);
     Tile tile(dst.asc_where(), src.asc_where(), tmp);
     tile.src1 = scales;
@@ -28,25 +28,25 @@ ASC_INLINE void quantise(const LocalTensor<int8_t> &dst, const LocalTensor<T> &s
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const float scale, const float offset,
-                            const uint32_t calCount, At at = ASC_HERE) {
+                            const uint32_t calCount, asc::At at = ASC_HERE) {
     asc_detail::quantise(dst, src, asc_detail::nothing, asc_detail::nothing, scale, offset, sharedTmpBuffer.asc_where(),
                          calCount, calCount, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const float scale, const float offset,
-                            At at = ASC_HERE) {
+                            asc::At at = ASC_HERE) {
     AscendC::AscendQuant<T, isReuseSource>(dst, src, sharedTmpBuffer, scale, offset, src.GetSize(), at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const float scale,
-                            const float offset, const uint32_t calCount, At at = ASC_HERE) {
+                            const float offset, const uint32_t calCount, asc::At at = ASC_HERE) {
     asc_detail::quantise(dst, src, asc_detail::nothing, asc_detail::nothing, scale, offset, asc_detail::left_over(),
                          calCount, calCount, at);
 }
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src, const float scale,
-                            const float offset, At at = ASC_HERE) {
+                            const float offset, asc::At at = ASC_HERE) {
     AscendC::AscendQuant<T, isReuseSource>(dst, src, scale, offset, src.GetSize(), at);
 }
 // One scale per column, and one offset per column or for all.
@@ -54,7 +54,7 @@ template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const LocalTensor<T> &scaleTensor,
                             const LocalTensor<T> &offsetTensor, const uint32_t scaleCount, const uint32_t offsetCount,
-                            const uint32_t calCount, At at = ASC_HERE) {
+                            const uint32_t calCount, asc::At at = ASC_HERE) {
     (void)offsetCount;
     asc_detail::quantise(dst, src, scaleTensor.asc_where(), offsetTensor.asc_where(), 0, 0, sharedTmpBuffer.asc_where(),
                          scaleCount, calCount, at);
@@ -62,7 +62,7 @@ ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T>
 template <class T, bool isReuseSource = false>
 ASC_INLINE void AscendQuant(const LocalTensor<int8_t> &dst, const LocalTensor<T> &src,
                             const LocalTensor<uint8_t> &sharedTmpBuffer, const LocalTensor<T> &scaleTensor,
-                            const T offset, const uint32_t scaleCount, const uint32_t calCount, At at = ASC_HERE) {
+                            const T offset, const uint32_t scaleCount, const uint32_t calCount, asc::At at = ASC_HERE) {
     asc_detail::quantise(dst, src, scaleTensor.asc_where(), asc_detail::nothing, 0, static_cast<float>(offset),
                          sharedTmpBuffer.asc_where(), scaleCount, calCount, at);
 }
@@ -72,7 +72,7 @@ struct DequantParams { uint32_t m = 0, n = 0, calCount = 0; };
 namespace asc_detail {
 template <class D, class S>
 ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const asc_local &scales,
-                           float scale, const asc_local &tmp, const DequantParams &p, At at) {
+                           float scale, const asc_local &tmp, const DequantParams &p, asc::At at) {
     ASC_TAKES("AscendDequant", D, half, bfloat16_t, float);
     static_assert(asc::one_of<S, uint64_t, float, bfloat16_t>,
                   "AscendDequant takes its scale as uint64_t, float or bfloat16_t");
@@ -86,23 +86,24 @@ ASC_INLINE void dequantise(const LocalTensor<D> &dst, const LocalTensor<int32_t>
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
                               const LocalTensor<S> &deqScale, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                              DequantParams params, At at = ASC_HERE) {
+                              DequantParams params, asc::At at = ASC_HERE) {
     asc_detail::dequantise<D, S>(dst, src, deqScale.asc_where(), 0, sharedTmpBuffer.asc_where(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src,
-                              const LocalTensor<S> &deqScale, DequantParams params, At at = ASC_HERE) {
+                              const LocalTensor<S> &deqScale, DequantParams params, asc::At at = ASC_HERE) {
     asc_detail::dequantise<D, S>(dst, src, deqScale.asc_where(), 0, asc_detail::left_over(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const S deqScale,
-                              const LocalTensor<uint8_t> &sharedTmpBuffer, DequantParams params, At at = ASC_HERE) {
+                              const LocalTensor<uint8_t> &sharedTmpBuffer, DequantParams params,
+                              asc::At at = ASC_HERE) {
     asc_detail::dequantise<D, S>(dst, src, asc_detail::nothing, static_cast<float>(deqScale),
                                  sharedTmpBuffer.asc_where(), params, at);
 }
 template <class D, class S>
 ASC_INLINE void AscendDequant(const LocalTensor<D> &dst, const LocalTensor<int32_t> &src, const S deqScale,
-                              DequantParams params, At at = ASC_HERE) {
+                              DequantParams params, asc::At at = ASC_HERE) {
     asc_detail::dequantise<D, S>(dst, src, asc_detail::nothing, static_cast<float>(deqScale), asc_detail::left_over(),
                                  params, at);
 }
@@ -113,7 +114,7 @@ namespace asc_detail {
 template <class S, class D, bool transposed>
 ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &src, const asc_local &offsets,
                              const asc_local &scales, float offset, float scale, const asc_local &tmp, uint32_t k,
-                             At at) {
+                             asc::At at) {
     ASC_TAKES("AscendAntiQuant", D, half, bfloat16_t);
     static_assert(asc::one_of<S, int8_t, int4b_t>, "AscendAntiQuant takes int8_t or int4b_t");
     Tile tile(dst.asc_where(), src.asc_where(), tmp);
@@ -129,7 +130,7 @@ ASC_INLINE void antiquantise(const LocalTensor<D> &dst, const LocalTensor<S> &sr
 template <class S, class D, bool isTranspose>
 ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> &src, const LocalTensor<D> &offset,
                                 const LocalTensor<D> &scale, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                                const uint32_t k, const AntiQuantShapeInfo &shapeInfo = {}, At at = ASC_HERE) {
+                                const uint32_t k, const AntiQuantShapeInfo &shapeInfo = {}, asc::At at = ASC_HERE) {
     (void)shapeInfo;
     asc_detail::antiquantise<S, D, isTranspose>(dst, src, offset.asc_where(), scale.asc_where(), 0, 0,
                                                 sharedTmpBuffer.asc_where(), k, at);
@@ -137,7 +138,7 @@ ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> 
 template <class S, class D, bool isTranspose>
 ASC_INLINE void AscendAntiQuant(const LocalTensor<D> &dst, const LocalTensor<S> &src, const D offset, const D scale,
                                 const LocalTensor<uint8_t> &sharedTmpBuffer, const uint32_t k,
-                                const AntiQuantShapeInfo &shapeInfo = {}, At at = ASC_HERE) {
+                                const AntiQuantShapeInfo &shapeInfo = {}, asc::At at = ASC_HERE) {
     (void)shapeInfo;
     asc_detail::antiquantise<S, D, isTranspose>(dst, src, asc_detail::nothing, asc_detail::nothing,
                                                 static_cast<float>(offset), static_cast<float>(scale),

@@ -41,42 +41,42 @@ public:
         : id_(asc_queue_open(static_cast<uint32_t>(source), static_cast<uint32_t>(destination), depth)) {}
     TQueBind(const TQueBind &) = delete;
 
-    template <class T> ASC_INLINE LocalTensor<T> AllocTensor(At at = ASC_HERE) {
+    template <class T> ASC_INLINE LocalTensor<T> AllocTensor(asc::At at = ASC_HERE) {
         static_assert(depth != 0, "a queue of depth 0 works in place: AllocTensor(tensor)");
         return LocalTensor<T>(asc_queue_alloc(id_, at.line));
     }
-    template <class T> ASC_INLINE void AllocTensor(LocalTensor<T> &tensor, At at = ASC_HERE) {
+    template <class T> ASC_INLINE void AllocTensor(LocalTensor<T> &tensor, asc::At at = ASC_HERE) {
         static_assert(depth == 0,
                       "AllocTensor(tensor) needs a queue of depth 0; write tensor = queue.AllocTensor<T>()");
         tensor = LocalTensor<T>(asc_queue_alloc(id_, at.line));
     }
-    template <class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor, At at = ASC_HERE) {
+    template <class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor, asc::At at = ASC_HERE) {
         asc_queue_enqueue(id_, tensor.asc_where(), at.line);
         return true;
     }
     // Enqueues between other positions than the queue's own; these determine the pipes that wait.
     template <TPosition from, TPosition to, class T> ASC_INLINE bool EnQue(const LocalTensor<T> &tensor,
-                                                                           At at = ASC_HERE) {
+                                                                           asc::At at = ASC_HERE) {
         static_assert(asc_detail::in_ub_or_gm(from) && asc_detail::in_ub_or_gm(to),
                       "EnQue<from, to> takes positions in UB or GM");
         asc_queue_enqueue_as(id_, tensor.asc_where(), static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line);
         return true;
     }
-    template <class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
+    template <class T> ASC_INLINE LocalTensor<T> DeQue(asc::At at = ASC_HERE) {
         static_assert(depth != 0, "a queue of depth 0 works in place: DeQue(tensor)");
         return LocalTensor<T>(asc_queue_dequeue(id_, at.line));
     }
-    template <class T> ASC_INLINE void DeQue(LocalTensor<T> &tensor, At at = ASC_HERE) {
+    template <class T> ASC_INLINE void DeQue(LocalTensor<T> &tensor, asc::At at = ASC_HERE) {
         static_assert(depth == 0, "DeQue(tensor) needs a queue of depth 0; write tensor = queue.DeQue<T>()");
         tensor = LocalTensor<T>(asc_queue_dequeue(id_, at.line));
     }
-    template <TPosition from, TPosition to, class T> ASC_INLINE LocalTensor<T> DeQue(At at = ASC_HERE) {
+    template <TPosition from, TPosition to, class T> ASC_INLINE LocalTensor<T> DeQue(asc::At at = ASC_HERE) {
         static_assert(asc_detail::in_ub_or_gm(from) && asc_detail::in_ub_or_gm(to),
                       "DeQue<from, to> takes positions in UB or GM");
         return LocalTensor<T>(
             asc_queue_dequeue_as(id_, static_cast<uint32_t>(from), static_cast<uint32_t>(to), at.line));
     }
-    template <class T> ASC_INLINE void FreeTensor(LocalTensor<T> &tensor, At at = ASC_HERE) {
+    template <class T> ASC_INLINE void FreeTensor(LocalTensor<T> &tensor, asc::At at = ASC_HERE) {
         asc_queue_free(id_, tensor.asc_where(), at.line);
     }
     ASC_INLINE bool HasTensorInQue() { return asc_queue_length(id_) != 0; }
@@ -153,20 +153,20 @@ public:
     TBufPool() = default;
     TBufPool(const TBufPool &) = delete;
 
-    template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
+    template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, asc::At at = ASC_HERE) {
         static_assert(T::isTQue, "TBufPool::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
         asc_queue_init_in(asc_detail::queue_id(que), rest_, num, len, at.line);
         asc_take(uint64_t{num} * asc_aligned(len));
         return true;
     }
-    template <TPosition own> ASC_INLINE bool InitBuffer(TBuf<own> &buf, uint32_t len, At at = ASC_HERE) {
+    template <TPosition own> ASC_INLINE bool InitBuffer(TBuf<own> &buf, uint32_t len, asc::At at = ASC_HERE) {
         asc_init_buffer_in(rest_, len, at.line);
         buf.place({rest_.addr, asc_aligned(len), rest_.space});
         asc_take(asc_aligned(len));
         return true;
     }
     template <TPosition own, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<own, ids> &pool, uint32_t len,
-                                                                       At at = ASC_HERE) {
+                                                                       asc::At at = ASC_HERE) {
         asc_init_buffer_in(rest_, len, at.line);
         pool.place({rest_.addr, asc_aligned(len), rest_.space});
         asc_take(asc_aligned(len));
@@ -175,12 +175,12 @@ public:
     // Uses the bytes of `shared`, from its start.
     template <TPosition own, uint32_t ids, TPosition other, uint32_t other_ids>
     ASC_INLINE bool InitBufPool(TBufPool<own, ids> &pool, uint32_t len, TBufPool<other, other_ids> &shared,
-                                At at = ASC_HERE) {
+                                asc::At at = ASC_HERE) {
         asc_init_buffer_in(shared.whole(), len, at.line);
         pool.place({shared.whole().addr, asc_aligned(len), shared.whole().space});
         return true;
     }
-    ASC_INLINE void Reset(At at = ASC_HERE) {
+    ASC_INLINE void Reset(asc::At at = ASC_HERE) {
         asc_pool_reset(whole_, at.line);
         rest_ = whole_;
     }
@@ -196,30 +196,30 @@ private:
 
 class TPipe {
 public:
-    ASC_INLINE explicit TPipe(At at = ASC_HERE) { asc_tpipe_begin(at.line); }
+    ASC_INLINE explicit TPipe(asc::At at = ASC_HERE) { asc_tpipe_begin(at.line); }
     TPipe(const TPipe &) = delete;
     TPipe &operator=(const TPipe &) = delete;
 
-    template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, At at = ASC_HERE) {
+    template <class T> ASC_INLINE bool InitBuffer(T &que, uint8_t num, uint32_t len, asc::At at = ASC_HERE) {
         static_assert(T::isTQue, "TPipe::InitBuffer(T& que, uint8_t num, uint32_t len) not supports T as TBuf");
         asc_queue_init(asc_detail::queue_id(que), num, len, at.line);
         return true;
     }
-    template <TPosition position> ASC_INLINE bool InitBuffer(TBuf<position> &buf, uint32_t len, At at = ASC_HERE) {
+    template <TPosition position> ASC_INLINE bool InitBuffer(TBuf<position> &buf, uint32_t len, asc::At at = ASC_HERE) {
         buf.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
         return true;
     }
     template <TPosition position, uint32_t ids> ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len,
-                                                                            At at = ASC_HERE) {
+                                                                            asc::At at = ASC_HERE) {
         pool.place(asc_buffer_init(static_cast<uint32_t>(position), len, at.line));
         return true;
     }
     template <TPosition position, uint32_t ids, TPosition other, uint32_t other_ids>
     ASC_INLINE bool InitBufPool(TBufPool<position, ids> &pool, uint32_t len, TBufPool<other, other_ids> &shared,
-                                At at = ASC_HERE) {
+                                asc::At at = ASC_HERE) {
         return shared.InitBufPool(pool, len, shared, at);
     }
-    ASC_INLINE void Reset(At at = ASC_HERE) { asc_tpipe_reset(at.line); }
+    ASC_INLINE void Reset(asc::At at = ASC_HERE) { asc_tpipe_reset(at.line); }
     ASC_INLINE void Init() {}  // the constructor has done it
     ASC_INLINE void Destroy() {}
 
@@ -253,10 +253,10 @@ template <class T, TPosition position> ASC_INLINE bool PopStackBuffer(LocalTenso
 template <Hardware memory = Hardware::UB>
 class LocalMemAllocator {
 public:
-    template <TPosition position, class T, uint32_t elements> ASC_INLINE LocalTensor<T> Alloc(At at = ASC_HERE) {
+    template <TPosition position, class T, uint32_t elements> ASC_INLINE LocalTensor<T> Alloc(asc::At at = ASC_HERE) {
         return Alloc<position, T>(elements, at);
     }
-    template <TPosition position, class T> ASC_INLINE LocalTensor<T> Alloc(uint32_t elements, At at = ASC_HERE) {
+    template <TPosition position, class T> ASC_INLINE LocalTensor<T> Alloc(uint32_t elements, asc::At at = ASC_HERE) {
         const LocalTensor<T> tensor(position, next_, elements, at);
         next_ += (static_cast<uint32_t>(asc_bytes_for<T>(elements)) + 31) / 32 * 32;
         return tensor;

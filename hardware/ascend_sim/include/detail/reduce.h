@@ -8,7 +8,7 @@ namespace AscendC {
 #define ASC_REDUCE(name, op)                                                                                           \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,             \
-                         int32_t count, bool calIndex = false, At at = ASC_HERE) {                                     \
+                         int32_t count, bool calIndex = false, asc::At at = ASC_HERE) {                                \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_reduce(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), calIndex, 8,                 \
                    asc_detail::count(count), at.line);                                                                 \
@@ -16,7 +16,7 @@ namespace AscendC {
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,             \
                          int32_t mask, int32_t repeatTimes, int32_t srcRepStride, bool calIndex = false,               \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_reduce(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), calIndex,                    \
                    static_cast<uint32_t>(srcRepStride),                                                                \
@@ -27,7 +27,7 @@ namespace AscendC {
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,             \
                          const uint64_t mask[], int32_t repeatTimes, int32_t srcRepStride, bool calIndex = false,      \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_reduce(op, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), calIndex,                    \
                    static_cast<uint32_t>(srcRepStride),                                                                \
@@ -41,14 +41,14 @@ ASC_REDUCE(ReduceMin, ASC_REDUCE_MIN)
 
 template <class T, bool isSetMask = true>
 ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,
-                          int32_t count, At at = ASC_HERE) {
+                          int32_t count, asc::At at = ASC_HERE) {
     ASC_TAKES("ReduceSum", T, half, float);
     asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), 0, 8,
                asc_detail::count(count), at.line);
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,
-                          int32_t mask, int32_t repeatTimes, int32_t srcRepStride, At at = ASC_HERE) {
+                          int32_t mask, int32_t repeatTimes, int32_t srcRepStride, asc::At at = ASC_HERE) {
     ASC_TAKES("ReduceSum", T, half, float);
     asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), 0,
                static_cast<uint32_t>(srcRepStride),
@@ -58,7 +58,7 @@ ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, 
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &work,
-                          const uint64_t mask[], int32_t repeatTimes, int32_t srcRepStride, At at = ASC_HERE) {
+                          const uint64_t mask[], int32_t repeatTimes, int32_t srcRepStride, asc::At at = ASC_HERE) {
     ASC_TAKES("ReduceSum", T, half, float);
     asc_reduce(ASC_REDUCE_SUM, asc::dtype<T>, dst.asc_where(), src.asc_where(), work.asc_where(), 0,
                static_cast<uint32_t>(srcRepStride),
@@ -71,10 +71,10 @@ namespace asc_detail {
 template <bool set, class T, class Mask>
 ASC_INLINE void reduce_parts(uint32_t op, uint32_t unit, const LocalTensor<T> &dst, const LocalTensor<T> &src,
                              const Mask &mask, int32_t repeat, int32_t dst_repeat, int32_t src_block,
-                             int32_t src_repeat, ReduceOrder order, At at) {
+                             int32_t src_repeat, ReduceOrder order, asc::At at) {
     const asc_walk steps = asc_detail::strides(1, static_cast<uint16_t>(dst_repeat), static_cast<uint16_t>(src_block),
                                                static_cast<uint16_t>(src_repeat));
-    if constexpr (std::is_integral_v<Mask>)
+    if constexpr (asc::integral<Mask>)
         asc_reduce_parts(op, unit, asc::dtype<T>, dst.asc_where(), src.asc_where(), static_cast<uint32_t>(order),
                          asc_detail::masked<set>(static_cast<uint64_t>(mask), static_cast<uint32_t>(repeat), steps),
                          at.line);
@@ -89,7 +89,7 @@ ASC_INLINE void reduce_parts(uint32_t op, uint32_t unit, const LocalTensor<T> &d
     template <class T, bool isSetMask = true, class Mask>                                                              \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask, int32_t repeatTimes,  \
                          int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,                             \
-                         ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, At at = ASC_HERE) {                       \
+                         ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, asc::At at = ASC_HERE) {                  \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::reduce_parts<isSetMask>(op, ASC_PER_REPEAT, dst, src, mask, repeatTimes, dstRepStride,             \
                                             srcBlkStride, srcRepStride, order, at);                                    \
@@ -101,7 +101,7 @@ ASC_WHOLE_REDUCE(WholeReduceMin, ASC_REDUCE_MIN)
 template <class T, bool isSetMask = true, class Mask>
 ASC_INLINE void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask,
                                int32_t repeatTimes, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
-                               At at = ASC_HERE) {
+                               asc::At at = ASC_HERE) {
     ASC_TAKES("WholeReduceSum", T, half, float);
     asc_detail::reduce_parts<isSetMask>(ASC_REDUCE_SUM, ASC_PER_REPEAT, dst, src, mask, repeatTimes, dstRepStride,
                                         srcBlkStride, srcRepStride, ReduceOrder::ORDER_ONLY_VALUE, at);
@@ -111,7 +111,7 @@ ASC_INLINE void WholeReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &
 #define ASC_PART_REDUCE(name, op, unit)                                                                                \
     template <class T, bool isSetMask = true, class Mask>                                                              \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t repeatTimes, const Mask &mask,  \
-                         int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, At at = ASC_HERE) {         \
+                         int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride, asc::At at = ASC_HERE) {    \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::reduce_parts<isSetMask>(op, unit, dst, src, mask, repeatTimes, dstRepStride, srcBlkStride,         \
                                             srcRepStride, ReduceOrder::ORDER_ONLY_VALUE, at);                          \
@@ -126,7 +126,7 @@ ASC_PART_REDUCE(ReducePairElem, ASC_REDUCE_SUM, ASC_PER_PAIR)
 template <class T, bool isSetMask = true>
 ASC_INLINE void RepeatReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t repeatTimes, int32_t mask,
                                 int32_t dstBlkStride, int32_t srcBlkStride, int32_t dstRepStride, int32_t srcRepStride,
-                                At at = ASC_HERE) {
+                                asc::At at = ASC_HERE) {
     ASC_TAKES("RepeatReduceSum", T, half, float);
     (void)dstBlkStride;  // one result a repeat: there is no second block
     asc_detail::reduce_parts<isSetMask>(ASC_REDUCE_SUM, ASC_PER_REPEAT, dst, src, mask, repeatTimes, dstRepStride,
@@ -137,7 +137,7 @@ ASC_INLINE void RepeatReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> 
 template <ReduceType type, class T, bool isSetMask = true, class Mask>
 ASC_INLINE void ReduceRepeat(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask,
                              int32_t repeatTimes, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
-                             ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, At at = ASC_HERE) {
+                             ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX, asc::At at = ASC_HERE) {
     ASC_TAKES("ReduceRepeat", T, half, float);
     asc_detail::reduce_parts<isSetMask>(static_cast<uint32_t>(type), ASC_PER_REPEAT, dst, src, mask, repeatTimes,
                                         dstRepStride, srcBlkStride, srcRepStride,
@@ -146,7 +146,7 @@ ASC_INLINE void ReduceRepeat(const LocalTensor<T> &dst, const LocalTensor<T> &sr
 template <ReduceType type, class T, bool isSetMask = true, class Mask>
 ASC_INLINE void ReduceDataBlock(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t repeatTimes,
                                 const Mask &mask, int32_t dstRepStride, int32_t srcBlkStride, int32_t srcRepStride,
-                                At at = ASC_HERE) {
+                                asc::At at = ASC_HERE) {
     ASC_TAKES("ReduceDataBlock", T, half, float);
     asc_detail::reduce_parts<isSetMask>(static_cast<uint32_t>(type), ASC_PER_BLOCK, dst, src, mask, repeatTimes,
                                         dstRepStride, srcBlkStride, srcRepStride, ReduceOrder::ORDER_ONLY_VALUE, at);

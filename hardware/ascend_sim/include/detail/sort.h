@@ -26,7 +26,7 @@ struct MrgSort4Info {
 namespace asc_detail {
 template <class T>
 ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists, const uint16_t lengths[4],
-                      uint16_t valid, int32_t repeat, bool suspends, At at) {
+                      uint16_t valid, int32_t repeat, bool suspends, asc::At at) {
     ASC_TAKES("MrgSort", T, half, float);
     // 0b11, 0b111 or 0b1111: the first two to four lists.
     const uint32_t n = valid == 3 ? 2u : valid == 7 ? 3u : valid == 15 ? 4u : 0u;
@@ -44,7 +44,7 @@ ASC_INLINE void merge(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists,
 template <class T, bool isExhaustedSuspension = false>
 ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sortList,
                         const uint16_t elementCountList[4], uint32_t sortedNum[4], uint16_t validBit,
-                        const int32_t repeatTimes, At at = ASC_HERE) {
+                        const int32_t repeatTimes, asc::At at = ASC_HERE) {
     asc_detail::merge(dst, sortList, elementCountList, validBit, repeatTimes, isExhaustedSuspension, at);
     if constexpr (isExhaustedSuspension) {
         const uint64_t counts = asc_merge_counts(at.line);
@@ -55,12 +55,12 @@ ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &sort
 }
 template <class T>
 ASC_INLINE void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &src, const MrgSort4Info &params,
-                        At at = ASC_HERE) {
+                        asc::At at = ASC_HERE) {
     asc_detail::merge(dst, src, params.elementLengths, params.validBit, params.repeatTimes,
                       params.ifExhaustedSuspension, at);
 }
 ASC_INLINE void GetMrgSortResult(uint16_t &mrgSortList1, uint16_t &mrgSortList2, uint16_t &mrgSortList3,
-                                 uint16_t &mrgSortList4, At at = ASC_HERE) {
+                                 uint16_t &mrgSortList4, asc::At at = ASC_HERE) {
     const uint64_t counts = asc_merge_counts(at.line);
     mrgSortList1 = static_cast<uint16_t>(counts), mrgSortList2 = static_cast<uint16_t>(counts >> 16);
     mrgSortList3 = static_cast<uint16_t>(counts >> 32), mrgSortList4 = static_cast<uint16_t>(counts >> 48);
@@ -83,7 +83,7 @@ template <class T> ASC_INLINE void Concat(LocalTensor<T> &concat, const LocalTen
 // Sorts 32 * repeatTime elements into pairs: each group of 32, or (isFullSort) all together.
 template <class T, bool isFullSort>
 ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index,
-                     LocalTensor<T> &tmp, const int32_t repeatTime, At at = ASC_HERE) {
+                     LocalTensor<T> &tmp, const int32_t repeatTime, asc::At at = ASC_HERE) {
     ASC_TAKES("Sort", T, half, float);
     asc_detail::Tile tile(dst.asc_where(), concat.asc_where(), tmp.asc_where());
     tile.src1 = index.asc_where();
@@ -94,7 +94,7 @@ ASC_INLINE void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, co
 // Splits 32 * repeatTime pairs into values and indices.
 template <class T>
 ASC_INLINE void Extract(const LocalTensor<T> &dstValue, const LocalTensor<uint32_t> &dstIndex,
-                        const LocalTensor<T> &sorted, const int32_t repeatTime, At at = ASC_HERE) {
+                        const LocalTensor<T> &sorted, const int32_t repeatTime, asc::At at = ASC_HERE) {
     ASC_TAKES("Extract", T, half, float);
     asc_detail::Tile tile(dstValue.asc_where(), sorted.asc_where(), asc_detail::nothing);
     tile.dst1 = dstIndex.asc_where();

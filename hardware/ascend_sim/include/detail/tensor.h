@@ -35,11 +35,11 @@ struct Pending {
 
 namespace AscendC {
 
-constexpr uint32_t MAX_DIM = 8;
+constexpr uint32_t K_MAX_SHAPE_DIM = 8;
 enum class DataFormat : uint8_t { ND, NZ, NCHW, NC1HWC0, NHWC, NCDHW, NDC1HWC0, FRACTAL_Z_3D };
 struct ShapeInfo {
     uint8_t shapeDim = 0, originalShapeDim = 0;
-    uint32_t shape[MAX_DIM] = {}, originalShape[MAX_DIM] = {};
+    uint32_t shape[K_MAX_SHAPE_DIM] = {}, originalShape[K_MAX_SHAPE_DIM] = {};
     DataFormat dataFormat = DataFormat::ND;
     constexpr ShapeInfo() = default;
     constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], DataFormat format = DataFormat::ND)
@@ -47,8 +47,8 @@ struct ShapeInfo {
     constexpr ShapeInfo(uint8_t dimensions, const uint32_t sizes[], uint8_t original_dimensions,
                         const uint32_t original[], DataFormat format)
         : shapeDim(dimensions), originalShapeDim(original_dimensions), dataFormat(format) {
-        for (uint8_t i = 0; i < dimensions && i < MAX_DIM; ++i) shape[i] = sizes[i];
-        for (uint8_t i = 0; i < original_dimensions && i < MAX_DIM; ++i) originalShape[i] = original[i];
+        for (uint8_t i = 0; i < dimensions && i < K_MAX_SHAPE_DIM; ++i) shape[i] = sizes[i];
+        for (uint8_t i = 0; i < original_dimensions && i < K_MAX_SHAPE_DIM; ++i) originalShape[i] = original[i];
     }
 };
 
@@ -83,7 +83,8 @@ public:
     // One element; reading and writing it are scalar accesses.
     class Element {
     public:
-        ASC_INLINE Element(const asc_local &where, uint32_t index, At at) : where_(where), index_(index), at_(at) {}
+        ASC_INLINE Element(const asc_local &where, uint32_t index, asc::At at)
+            : where_(where), index_(index), at_(at) {}
         Element(const Element &) = default;
         ASC_INLINE operator T() const { return LocalTensor(where_).GetValue(index_, at_); }
         ASC_INLINE const Element &operator=(T value) const {
@@ -96,7 +97,7 @@ public:
     private:
         asc_local where_;
         uint32_t index_;
-        At at_;
+        asc::At at_;
     };
 
     LocalTensor() = default;
@@ -105,20 +106,20 @@ public:
     template <class Operand, asc::Operator operation>
     LocalTensor &operator=(const asc::Pending<T, Operand, operation> &pending);
     // Static allocation: the author chooses the address. It is counted: GetLength gives the product.
-    inline LocalTensor(TPosition position, uint32_t address, uint32_t elements, At at = ASC_HERE)
+    inline LocalTensor(TPosition position, uint32_t address, uint32_t elements, asc::At at = ASC_HERE)
         : LocalTensor(asc_local{address,
-                                static_cast<uint32_t>(std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T)),
+                                static_cast<uint32_t>(asc::same<T, int4b_t> ? elements / 2 : elements * sizeof(T)),
                                 asc_space_of(static_cast<uint32_t>(position))}) {
         asc_static_alloc(space_, address, asc_where().bytes, at.line);
     }
 
-    ASC_INLINE T GetValue(uint32_t index, At at = ASC_HERE) const {
+    ASC_INLINE T GetValue(uint32_t index, asc::At at = ASC_HERE) const {
         return asc_element<T>(asc_get_local(asc::dtype<T>, asc_where(), index, at.line));
     }
-    ASC_INLINE void SetValue(uint32_t index, T value, At at = ASC_HERE) const {
+    ASC_INLINE void SetValue(uint32_t index, T value, asc::At at = ASC_HERE) const {
         asc_set_local(asc::dtype<T>, asc_where(), index, asc_bits(value), at.line);
     }
-    ASC_INLINE Element operator()(uint32_t index, At at = ASC_HERE) const { return {asc_where(), index, at}; }
+    ASC_INLINE Element operator()(uint32_t index, asc::At at = ASC_HERE) const { return {asc_where(), index, at}; }
     // May point anywhere; every use of the result is checked. The end stays: an index is one operation.
     ASC_INLINE LocalTensor operator[](uint32_t offset) const {
         LocalTensor part = *this;
@@ -182,7 +183,7 @@ public:
 
     class Element {
     public:
-        ASC_INLINE Element(T *start, uint64_t index, At at) : start_(start), index_(index), at_(at) {}
+        ASC_INLINE Element(T *start, uint64_t index, asc::At at) : start_(start), index_(index), at_(at) {}
         Element(const Element &) = default;
         ASC_INLINE operator T() const { return GlobalTensor(start_).GetValue(index_, at_); }
         ASC_INLINE const Element &operator=(T value) const {
@@ -195,7 +196,7 @@ public:
     private:
         T *start_;
         uint64_t index_;
-        At at_;
+        asc::At at_;
     };
 
     GlobalTensor() = default;
@@ -207,13 +208,13 @@ public:
         address_ = address;
         end_ = asc_where() + asc_bytes_for<T>(size);
     }
-    ASC_INLINE T GetValue(uint64_t index, At at = ASC_HERE) const {
+    ASC_INLINE T GetValue(uint64_t index, asc::At at = ASC_HERE) const {
         return asc_element<T>(asc_get_global(asc::dtype<T>, asc_at_index(index), at.line));
     }
-    ASC_INLINE void SetValue(uint64_t index, T value, At at = ASC_HERE) const {
+    ASC_INLINE void SetValue(uint64_t index, T value, asc::At at = ASC_HERE) const {
         asc_set_global(asc::dtype<T>, asc_at_index(index), asc_bits(value), at.line);
     }
-    ASC_INLINE Element operator()(uint64_t index, At at = ASC_HERE) const { return {address_, index, at}; }
+    ASC_INLINE Element operator()(uint64_t index, asc::At at = ASC_HERE) const { return {address_, index, at}; }
     ASC_INLINE GlobalTensor operator[](uint64_t offset) const {
         GlobalTensor part;
         part.address_ = asc_moved(offset);
@@ -231,7 +232,7 @@ public:
     ASC_INLINE uint64_t GetSize() const { return asc_elements_in<T>(asc_bytes()); }
     ASC_INLINE void SetShapeInfo(const ShapeInfo &info) { shape_ = info; }
     ASC_INLINE ShapeInfo GetShapeInfo() const { return shape_; }
-    template <CacheRwMode rw = CacheRwMode::RW> ASC_INLINE void SetL2CacheHint(CacheMode mode, At at = ASC_HERE) {
+    template <CacheRwMode rw = CacheRwMode::RW> ASC_INLINE void SetL2CacheHint(CacheMode mode, asc::At at = ASC_HERE) {
         asc_cache_hint(asc_where(), mode == CacheMode::CACHE_MODE_DISABLE, at.line);
     }
     ASC_INLINE asc_global asc_where() const { return reinterpret_cast<asc_global>(address_); }
@@ -252,7 +253,7 @@ private:
 #undef ASC_ELEMENT_OPERATOR
 
 template <class T, CacheLine line = CacheLine::SINGLE_CACHE_LINE, DcciDst destination = DcciDst::CACHELINE_ALL>
-ASC_INLINE void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, At at = ASC_HERE) {
+ASC_INLINE void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, asc::At at = ASC_HERE) {
     asc_cache_clean(tensor.asc_where(), line == CacheLine::ENTIRE_DATA_CACHE, at.line);
 }
 

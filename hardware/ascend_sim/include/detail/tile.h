@@ -28,7 +28,8 @@ struct Tile {
     }
 };
 
-template <class T> ASC_INLINE void run_tile(uint32_t op, const Tile &t, const asc_tile &shape, uint64_t scalar, At at) {
+template <class T> ASC_INLINE void run_tile(uint32_t op, const Tile &t, const asc_tile &shape, uint64_t scalar,
+                                            asc::At at) {
     asc_tile_function(op, asc::dtype<T>, t.dst, t.dst1, t.dst2, t.dst3, t.src0, t.src1, t.src2, t.tmp, shape, scalar,
                       at.line);
 }
@@ -47,12 +48,12 @@ ASC_INLINE asc_tile soft_shape(const SoftMaxTiling &tiling, const SoftMaxShapeIn
 template <class T, class U>
 ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,
                      const LocalTensor<T> &src, const asc_local &tmp, const SoftMaxTiling &tiling,
-                     const SoftMaxShapeInfo &info, At at) {
-    static_assert(std::is_same_v<T, U> || std::is_same_v<U, float>, "sum and max have the data's type or are float");
+                     const SoftMaxShapeInfo &info, asc::At at) {
+    static_assert(asc::same<T, U> || asc::same<U, float>, "sum and max have the data's type or are float");
     Tile tile(dst.asc_where(), src.asc_where(), tmp);
     tile.dst1 = sum.asc_where();
     tile.dst2 = max.asc_where();
-    asc_detail::run_tile<T>(op, tile, soft_shape(tiling, info, !std::is_same_v<T, U>), 0, at);
+    asc_detail::run_tile<T>(op, tile, soft_shape(tiling, info, !asc::same<T, U>), 0, at);
 }
 
 }  // namespace asc_detail
@@ -61,14 +62,14 @@ ASC_INLINE void soft(uint32_t op, const LocalTensor<T> &dst, const LocalTensor<U
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,              \
                          const LocalTensor<T> &src, const LocalTensor<uint8_t> &sharedTmpBuffer, const Tiling &tiling, \
-                         const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {                                        \
+                         const SoftMaxShapeInfo &info = {}, asc::At at = ASC_HERE) {                                   \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::soft(op, dst, sum, max, src, sharedTmpBuffer.asc_where(), tiling, info, at);                       \
     }                                                                                                                  \
     template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false, class U>    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<U> &sum, const LocalTensor<U> &max,              \
                          const LocalTensor<T> &src, const Tiling &tiling, const SoftMaxShapeInfo &info = {},           \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::soft(op, dst, sum, max, src, asc_detail::left_over(), tiling, info, at);                           \
     }
@@ -80,14 +81,14 @@ ASC_SOFT(LogSoftMax, ASC_LOGSOFTMAX, LogSoftMaxTiling)
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
 ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src,
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const SoftMaxTiling &tiling,
-                        const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+                        const SoftMaxShapeInfo &info = {}, asc::At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
     asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},
                             asc_detail::soft_shape(tiling, info, false), 0, at);
 }
 template <class T, bool isReuseSource = false, bool isBasicBlock = false>
 ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, const SoftMaxTiling &tiling,
-                        const SoftMaxShapeInfo &info = {}, At at = ASC_HERE) {
+                        const SoftMaxShapeInfo &info = {}, asc::At at = ASC_HERE) {
     ASC_TAKES("SoftMax", T, half, float);
     asc_detail::run_tile<T>(ASC_SOFTMAX, {dst.asc_where(), src.asc_where(), asc_detail::left_over()},
                             asc_detail::soft_shape(tiling, info, false), 0, at);
@@ -97,13 +98,14 @@ ASC_INLINE void SoftMax(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
 #define ASC_ROW_REDUCE(name, op, Params, ...)                                                                          \
     template <class T, __VA_ARGS__>                                                                                    \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src,                                         \
-                         const LocalTensor<uint8_t> &sharedTmpBuffer, const Params &p, At at = ASC_HERE) {             \
+                         const LocalTensor<uint8_t> &sharedTmpBuffer, const Params &p, asc::At at = ASC_HERE) {        \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::run_tile<T>(op, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},                   \
                                 {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                      \
     }                                                                                                                  \
     template <class T, __VA_ARGS__>                                                                                    \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Params &p, At at = ASC_HERE) {    \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Params &p,                        \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, half, float);                                                                              \
         asc_detail::run_tile<T>(op, {dst.asc_where(), src.asc_where(), asc_detail::left_over()},                       \
                                 {p.outter, p.inner, p.outter, p.n, 1, 0}, 0, at);                                      \
@@ -115,7 +117,7 @@ ASC_ROW_REDUCE(Mean, ASC_MEAN, MeanParams, class accType = T, bool isReuseSource
 
 template <class T, const CumSumConfig &config = defaultCumSumConfig>
 ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
-                       const LocalTensor<uint8_t> &sharedTmpBuffer, const CumSumInfo &info, At at = ASC_HERE) {
+                       const LocalTensor<uint8_t> &sharedTmpBuffer, const CumSumInfo &info, asc::At at = ASC_HERE) {
     ASC_TAKES("CumSum", T, half, float);
     asc_detail::Tile tile(dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where());
     if constexpr (config.outputLastRow) tile.dst1 = lastRow.asc_where();
@@ -124,7 +126,7 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
 }
 template <class T, const CumSumConfig &config = defaultCumSumConfig>
 ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow, const LocalTensor<T> &src,
-                       const CumSumInfo &info, At at = ASC_HERE) {
+                       const CumSumInfo &info, asc::At at = ASC_HERE) {
     AscendC::CumSum<T, config>(dst, lastRow, src, LocalTensor<uint8_t>(asc_detail::left_over()), info, at);
 }
 
@@ -133,7 +135,7 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
                          const uint32_t srcShape[dim], const LocalTensor<uint8_t> &sharedTmpBuffer,                    \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         static_assert(dim == 1 || dim == 2, #name " takes tensors of one or two dimensions");                          \
         static_assert(axis >= 0 && axis < dim, #name " stretches an axis that the tensor has");                        \
         ASC_TAKES(#name, T, int8_t, uint8_t, half, float);                                                             \
@@ -144,7 +146,7 @@ ASC_INLINE void CumSum(const LocalTensor<T> &dst, const LocalTensor<T> &lastRow,
     }                                                                                                                  \
     template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint32_t dstShape[dim],           \
-                         const uint32_t srcShape[dim], At at = ASC_HERE) {                                             \
+                         const uint32_t srcShape[dim], asc::At at = ASC_HERE) {                                        \
         AscendC::name<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape,                                       \
                                                    LocalTensor<uint8_t>(asc_detail::left_over()), at);                 \
     }
@@ -154,7 +156,7 @@ ASC_BROADCAST_AS(BroadCast)
 
 template <class T>
 ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
-                    const LocalTensor<uint8_t> &sharedTmpBuffer, PadTiling &tiling, At at = ASC_HERE) {
+                    const LocalTensor<uint8_t> &sharedTmpBuffer, PadTiling &tiling, asc::At at = ASC_HERE) {
     ASC_TAKES("Pad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
     asc_detail::run_tile<T>(
         ASC_PAD, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},
@@ -162,19 +164,19 @@ ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadPar
         asc_bits(static_cast<T>(p.padValue)), at);
 }
 template <class T> ASC_INLINE void Pad(const LocalTensor<T> &dst, const LocalTensor<T> &src, PadParams &p,
-                                       PadTiling &tiling, At at = ASC_HERE) {
+                                       PadTiling &tiling, asc::At at = ASC_HERE) {
     AscendC::Pad(dst, src, p, LocalTensor<uint8_t>(asc_detail::left_over()), tiling, at);
 }
 template <class T>
 ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
-                      LocalTensor<uint8_t> &sharedTmpBuffer, UnPadTiling &tiling, At at = ASC_HERE) {
+                      LocalTensor<uint8_t> &sharedTmpBuffer, UnPadTiling &tiling, asc::At at = ASC_HERE) {
     ASC_TAKES("UnPad", T, int16_t, uint16_t, half, int32_t, uint32_t, float);
     asc_detail::run_tile<T>(ASC_UNPAD, {dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where()},
                             {tiling.srcHeight, tiling.srcWidth, tiling.srcHeight, tiling.srcWidth - p.rightPad, 1, 0},
                             0, at);
 }
 template <class T> ASC_INLINE void UnPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, UnPadParams &p,
-                                         UnPadTiling &tiling, At at = ASC_HERE) {
+                                         UnPadTiling &tiling, asc::At at = ASC_HERE) {
     LocalTensor<uint8_t> tmp(asc_detail::left_over());
     AscendC::UnPad(dst, src, p, tmp, tiling, at);
 }
@@ -184,7 +186,7 @@ ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta,
                           const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, LayerNormTiling &tiling,
-                          At at = ASC_HERE) {
+                          asc::At at = ASC_HERE) {
     ASC_TAKES("LayerNorm", T, half, float);
     asc_detail::Tile tile(output.asc_where(), inputX.asc_where(), sharedTmpBuffer.asc_where());
     tile.dst1 = outputMean.asc_where();
@@ -199,14 +201,14 @@ template <class T, bool isReuseSource = false>
 ASC_INLINE void LayerNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
-                          LayerNormTiling &tiling, At at = ASC_HERE) {
+                          LayerNormTiling &tiling, asc::At at = ASC_HERE) {
     AscendC::LayerNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
                                          LocalTensor<uint8_t>(asc_detail::left_over()), epsilon, tiling, at);
 }
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
                         const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, const RmsNormTiling &tiling,
-                        At at = ASC_HERE) {
+                        asc::At at = ASC_HERE) {
     ASC_TAKES("RmsNorm", T, half, float);
     asc_detail::Tile tile(dst.asc_where(), src.asc_where(), sharedTmpBuffer.asc_where());
     tile.src1 = gamma.asc_where();
@@ -216,7 +218,7 @@ ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
 }
 template <class T, bool isBasicBlock = false>
 ASC_INLINE void RmsNorm(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &gamma,
-                        const T epsilon, const RmsNormTiling &tiling, At at = ASC_HERE) {
+                        const T epsilon, const RmsNormTiling &tiling, asc::At at = ASC_HERE) {
     AscendC::RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(asc_detail::left_over()), epsilon, tiling,
                                       at);
 }
@@ -227,7 +229,7 @@ ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &ou
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta,
                           const LocalTensor<uint8_t> &sharedTmpBuffer, const T epsilon, GroupNormTiling &tiling,
-                          At at = ASC_HERE) {
+                          asc::At at = ASC_HERE) {
     ASC_TAKES("GroupNorm", T, half, float);
     asc_detail::Tile tile(output.asc_where(), inputX.asc_where(), sharedTmpBuffer.asc_where());
     tile.dst1 = outputMean.asc_where();
@@ -242,7 +244,7 @@ template <class T, bool isReuseSource = false>
 ASC_INLINE void GroupNorm(const LocalTensor<T> &output, const LocalTensor<T> &outputMean,
                           const LocalTensor<T> &outputVariance, const LocalTensor<T> &inputX,
                           const LocalTensor<T> &gamma, const LocalTensor<T> &beta, const T epsilon,
-                          GroupNormTiling &tiling, At at = ASC_HERE) {
+                          GroupNormTiling &tiling, asc::At at = ASC_HERE) {
     AscendC::GroupNorm<T, isReuseSource>(output, outputMean, outputVariance, inputX, gamma, beta,
                                          LocalTensor<uint8_t>(asc_detail::left_over()), epsilon, tiling, at);
 }
@@ -253,7 +255,7 @@ namespace asc_detail {
 template <class T, class U>
 ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &src, T scalar, const LocalTensor<U> &mask,
                              const LocalTensor<uint8_t> &tmp, const SelectWithBytesMaskShapeInfo &info,
-                             uint32_t where_set, At at) {
+                             uint32_t where_set, asc::At at) {
     ASC_TAKES("SelectWithBytesMask", T, half, float);
     static_assert(sizeof(U) <= 4, "SelectWithBytesMask takes its mask as bool or integers of 8 to 32 bits");
     Tile tile(dst.asc_where(), src.asc_where(), tmp.asc_where());
@@ -269,13 +271,13 @@ ASC_INLINE void select_bytes(const LocalTensor<T> &dst, const LocalTensor<T> &sr
 template <class T, class U, bool isReuseMask = true>
 ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, const LocalTensor<T> &src0, T src1,
                                     const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                                    const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
+                                    const SelectWithBytesMaskShapeInfo &info, asc::At at = ASC_HERE) {
     asc_detail::select_bytes(dst, src0, src1, mask, sharedTmpBuffer, info, 0, at);
 }
 template <class T, class U, bool isReuseMask = true>
 ASC_INLINE void SelectWithBytesMask(const LocalTensor<T> &dst, T src0, const LocalTensor<T> &src1,
                                     const LocalTensor<U> &mask, const LocalTensor<uint8_t> &sharedTmpBuffer,
-                                    const SelectWithBytesMaskShapeInfo &info, At at = ASC_HERE) {
+                                    const SelectWithBytesMaskShapeInfo &info, asc::At at = ASC_HERE) {
     asc_detail::select_bytes(dst, src1, src0, mask, sharedTmpBuffer, info, 1, at);
 }
 
@@ -285,7 +287,7 @@ template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isRe
 ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src,
                      const LocalTensor<int32_t> &srcIndex, const LocalTensor<bool> &finish,
                      const LocalTensor<uint8_t> &tmp, const int32_t k, const TopkTiling &tiling, const TopKInfo &info,
-                     const bool isLargest = true, At at = ASC_HERE) {
+                     const bool isLargest = true, asc::At at = ASC_HERE) {
     ASC_TAKES("TopK", T, half, float);
     static_assert(!isHasfinish, "the simulator's TopK finishes every row");
     (void)finish, (void)tiling;
@@ -302,7 +304,8 @@ template <class T, bool isInitIndex = false, bool isHasfinish = false, bool isRe
           TopKMode topkMode = TopKMode::TOPK_NORMAL>
 ASC_INLINE void TopK(const LocalTensor<T> &dstValue, const LocalTensor<int32_t> &dstIndex, const LocalTensor<T> &src,
                      const LocalTensor<int32_t> &srcIndex, const LocalTensor<bool> &finish, const int32_t k,
-                     const TopkTiling &tiling, const TopKInfo &info, const bool isLargest = true, At at = ASC_HERE) {
+                     const TopkTiling &tiling, const TopKInfo &info, const bool isLargest = true,
+                     asc::At at = ASC_HERE) {
     AscendC::TopK<T, isInitIndex, isHasfinish, isReuseSource, topkMode>(dstValue, dstIndex, src, srcIndex, finish,
                                                                         LocalTensor<uint8_t>(asc_detail::left_over()),
                                                                         k, tiling, info, isLargest, at);

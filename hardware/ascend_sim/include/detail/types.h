@@ -1,7 +1,7 @@
 // The basic vocabulary: qualifiers, element types, enumerations and constants.
 #pragma once
 #include <cstdint>
-#include <type_traits>
+#include <type_traits>  // for kernels
 
 #include "../abi.h"
 
@@ -22,6 +22,9 @@
 #define GM_ADDR uint8_t *
 #define ASCENDC_SIMULATOR 1
 #define __NPU_ARCH__ 2201
+#define __CCE_AICORE__ 220
+// What g++ does not know; its argument is not evaluated.
+#define __builtin_assume(...) ((void)0)
 
 // Header code around an API call is not the author's plain code, so it is not counted as basic blocks. Functions that
 // only compute are: they cost what the same arithmetic in a kernel costs. Code that is not counted must not call functions
@@ -33,28 +36,44 @@
 
 namespace asc {
 
-// The line of a call. Every API function ends in `At at = ASC_HERE`; no number converts to it by mistake.
+// The line of a call. Every API function ends in `asc::At at = ASC_HERE`; no number converts to it by mistake.
 struct At { int32_t line; };
 #define ASC_HERE {__builtin_LINE()}
+
+// What types are: not the traits of std, which an author could specialise.
+template <class A, class B> constexpr bool same = false;
+template <class A> constexpr bool same<A, A> = true;
+template <class T, class... Listed> constexpr bool one_of = (same<T, Listed> || ...);
+template <class T> constexpr bool integral =
+    one_of<T, bool, char, signed char, unsigned char, wchar_t, char16_t, char32_t, short, unsigned short, int, unsigned,
+           long, unsigned long, long long, unsigned long long>;
+template <class T> constexpr bool arithmetic = integral<T> || one_of<T, float, double, long double>;
+template <class T> constexpr bool array = false;
+template <class T> constexpr bool array<T[]> = true;
+template <class T, uint64_t size> constexpr bool array<T[size]> = true;
+template <class T> constexpr bool pointer = false;
+template <class T> constexpr bool pointer<T *> = true;
+template <class T> struct Referred { using type = T; };
+template <class T> struct Referred<T &> { using type = T; };
+template <class T> struct Referred<T &&> { using type = T; };
+template <class T> using referred = typename Referred<T>::type;
+template <bool holds> struct If {};
+template <> struct If<true> { using type = void; };
+template <bool holds> using if_holds = typename If<holds>::type;
+
+// Holds for nothing. A function of the author's is nearer than a template with such a pack at its end.
+template <class... None> using if_none = if_holds<!sizeof...(None)>;
+// Holds for two types of integers, with nothing behind them.
+template <class A, class B, class... None>
+using if_mixed = if_holds<!same<A, B> && integral<A> && integral<B> && !sizeof...(None)>;
 
 // The number of repeats of an instruction. The device has 8 bits for it and drops the others; here all bits are passed
 // on and values that do not fit are rejected.
 struct Repeat {
     uint64_t times;
-    template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> || std::is_enum_v<Integer>>>
+    template <class Integer, class = if_holds<integral<Integer> || __is_enum(Integer)>>
     ASC_UNCOUNTED constexpr Repeat(Integer n) : times(static_cast<uint64_t>(n)) {}
 };
-
-// Not those of std, which an author could specialise.
-template <class A, class B> constexpr bool same = false;
-template <class A> constexpr bool same<A, A> = true;
-
-// Holds for two types of integers, with nothing behind them.
-template <class A, class B, class... None>
-using if_mixed = std::enable_if_t<!same<A, B> && std::is_integral_v<A> && std::is_integral_v<B> && !sizeof...(None)>;
-
-template <class T, class... Listed>
-constexpr bool one_of = (same<T, Listed> || ...);
 
 // What elements, masks and messages may be: no constructor, conversion or operator of the author's.
 template <class T>
@@ -95,18 +114,18 @@ struct half {
     half() = default;
     constexpr half(float number) : value(asc::half_from(number)) {}
     constexpr half(double number) : half(static_cast<float>(number)) {}
-    template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+    template <class Integer, class = asc::if_holds<asc::integral<Integer>>>
     constexpr half(Integer number) : half(static_cast<float>(number)) {}
     constexpr operator float() const { return asc::half_to(value); }
 
 // Two halves give a half; a half combined with another type counts as float.
 #define ASC_HALF_OPERATOR(op)                                                                                          \
     friend constexpr half operator op(half a, half b) { return half(static_cast<float>(a) op static_cast<float>(b)); } \
-    template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
+    template <class N, class = asc::if_holds<asc::arithmetic<N>>>                                                      \
     friend constexpr float operator op(half a, N b) {                                                                  \
         return static_cast<float>(a) op static_cast<float>(b);                                                         \
     }                                                                                                                  \
-    template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>                                              \
+    template <class N, class = asc::if_holds<asc::arithmetic<N>>>                                                      \
     friend constexpr float operator op(N a, half b) {                                                                  \
         return static_cast<float>(a) op static_cast<float>(b);                                                         \
     }                                                                                                                  \
@@ -154,7 +173,7 @@ ASC_CODE(uint32_t, ASC_U32) ASC_CODE(int64_t, ASC_I64) ASC_CODE(uint64_t, ASC_U6
 #undef ASC_CODE
 template <class T> constexpr uint32_t dtype = code_of<T>::value;
 // Packed elements are moved as bytes.
-template <class T> constexpr uint32_t moved = std::is_same_v<T, int4b_t> ? uint32_t{ASC_I8} : dtype<T>;
+template <class T> constexpr uint32_t moved = same<T, int4b_t> ? uint32_t{ASC_I8} : dtype<T>;
 }  // namespace asc
 
 template <class T>
@@ -167,10 +186,10 @@ ASC_INLINE uint64_t asc_bits(T value) {
     return both.bits;
 }
 template <class T> ASC_INLINE constexpr uint64_t asc_bytes_for(uint64_t elements) {
-    return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T);
+    return asc::same<T, int4b_t> ? elements / 2 : elements * sizeof(T);
 }
 template <class T> ASC_INLINE constexpr uint64_t asc_elements_in(uint64_t bytes) {
-    return std::is_same_v<T, int4b_t> ? bytes * 2 : bytes / sizeof(T);
+    return asc::same<T, int4b_t> ? bytes * 2 : bytes / sizeof(T);
 }
 
 #define ASC_ELEMENTS(name, T)                                                                                          \
@@ -184,7 +203,6 @@ template <class T> ASC_INLINE constexpr uint64_t asc_elements_in(uint64_t bytes)
 namespace AscendC {
 
 using ::TEventID;
-using asc::At;
 
 // clang-format off
 enum class TPosition : uint32_t {
@@ -217,12 +235,14 @@ constexpr uint32_t TOTAL_UB_SIZE = 192 * 1024, TOTAL_VEC_LOCAL_SIZE = 184 * 1024
 constexpr uint32_t TOTAL_L1_SIZE = 512 * 1024, TOTAL_L0A_SIZE = 64 * 1024, TOTAL_L0B_SIZE = 64 * 1024,
                    TOTAL_L0C_SIZE = 128 * 1024;
 
-template <class A, class B> struct IsSameType { static constexpr bool value = std::is_same_v<A, B>; };
-template <class T> inline constexpr T AlignUp(T value, T step) { return (value + step - 1) / step * step; }
-template <class T> inline constexpr T DivCeil(T value, T step) { return (value + step - 1) / step; }
-template <class T> inline constexpr T CeilDivision(T value, T step) { return (value + step - 1) / step; }
+template <class A, class B> struct IsSameType { static constexpr bool value = asc::same<A, B>; };
+#define ASC_SAME template <class T, class... None, class = asc::if_none<None...>>
+ASC_SAME constexpr T AlignUp(T value, T step, None...) { return (value + step - 1) / step * step; }
+ASC_SAME constexpr T DivCeil(T value, T step, None...) { return (value + step - 1) / step; }
+ASC_SAME constexpr T CeilDivision(T value, T step, None...) { return (value + step - 1) / step; }
+#undef ASC_SAME
 // Integers of two types give their common one. A call that names its type, `AlignUp<T>(a, b)`, cannot mean these, because
-// of the number in front, and a template of the author's is nearer, because of the pack.
+// of the number in front.
 #define ASC_MIXED template <int = 0, class A, class B, class... None, class = asc::if_mixed<A, B, None...>>
 ASC_MIXED constexpr auto AlignUp(A value, B step, None...) { return (value + step - 1) / step * step; }
 ASC_MIXED constexpr auto DivCeil(A value, B step, None...) { return (value + step - 1) / step; }

@@ -7,14 +7,15 @@ namespace AscendC {
 #define ASC_BINARY(name, op, ...)                                                                                      \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
-                         int32_t calCount, At at = ASC_HERE) {                                                         \
+                         int32_t calCount, asc::At at = ASC_HERE) {                                                    \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,           \
                    asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
-                         uint64_t mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params, At at = ASC_HERE) { \
+                         uint64_t mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,                     \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,           \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
@@ -22,7 +23,7 @@ namespace AscendC {
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,            \
                          const uint64_t mask[], asc::Repeat repeatTimes, const BinaryRepeatParams &params,             \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,           \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
@@ -44,9 +45,9 @@ ASC_BINARY(FusedMulAddRelu, ASC_FUSEDMULADDRELU, half, float)
 // dst += src0 * src1; the sources may be half where dst is float.
 template <class T, class U, bool isSetMask = true>
 ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
-                          int32_t calCount, At at = ASC_HERE) {
+                          int32_t calCount, asc::At at = ASC_HERE) {
     ASC_TAKES("MulAddDst", T, half, float);
-    static_assert(std::is_same_v<T, U> || (std::is_same_v<T, float> && std::is_same_v<U, half>),
+    static_assert(asc::same<T, U> || (asc::same<T, float> && asc::same<U, half>),
                   "MulAddDst takes sources of dst's type, or half for float");
     asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,
                asc_detail::count(calCount), at.line);
@@ -54,7 +55,7 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
                           const Mask &mask, asc::Repeat repeatTimes, const BinaryRepeatParams &params,
-                          At at = ASC_HERE) {
+                          asc::At at = ASC_HERE) {
     ASC_TAKES("MulAddDst", T, half, float);
     asc_vector(ASC_MULADDDST, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src0.asc_where(), src1.asc_where(), 0,
                asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);
@@ -62,21 +63,22 @@ ASC_INLINE void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0,
 
 #define ASC_UNARY(name, op, ...)                                                                                       \
     template <class T, bool isSetMask = true>                                                                          \
-    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t calCount, At at = ASC_HERE) {   \
+    ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, int32_t calCount,                       \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,             \
                    asc_detail::count(calCount), at.line);                                                              \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, asc::Repeat repeatTimes, \
-                         const UnaryRepeatParams &params, At at = ASC_HERE) {                                          \
+                         const UnaryRepeatParams &params, asc::At at = ASC_HERE) {                                     \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,             \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[],                  \
-                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, asc::At at = ASC_HERE) {            \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,             \
                    asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)), at.line);            \
@@ -95,14 +97,14 @@ ASC_UNARY(Not, ASC_NOT, int16_t, uint16_t)
 #define ASC_WITH_SCALAR(name, op, ...)                                                                                 \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, int32_t calCount,      \
-                         At at = ASC_HERE) {                                                                           \
+                         asc::At at = ASC_HERE) {                                                                      \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(),                \
                    asc_bits(scalar), asc_detail::count(calCount), at.line);                                            \
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, uint64_t mask,         \
-                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, asc::At at = ASC_HERE) {            \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(),                \
                    asc_bits(scalar), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),    \
@@ -110,7 +112,7 @@ ASC_UNARY(Not, ASC_NOT, int16_t, uint16_t)
     }                                                                                                                  \
     template <class T, bool isSetMask = true>                                                                          \
     ASC_INLINE void name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalar, const uint64_t mask[], \
-                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {                 \
+                         asc::Repeat repeatTimes, const UnaryRepeatParams &params, asc::At at = ASC_HERE) {            \
         ASC_TAKES(#name, T, __VA_ARGS__);                                                                              \
         asc_vector(op, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(),                \
                    asc_bits(scalar), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),    \
@@ -128,16 +130,16 @@ ASC_WITH_SCALAR(ShiftRight, ASC_SHIFTRIGHT, int16_t, uint16_t, int32_t, uint32_t
 // dst += src * scalar; the source may be half where dst is float.
 template <class T, class U, bool isSetMask = true>
 ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, int32_t calCount,
-                     At at = ASC_HERE) {
-    static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
+                     asc::At at = ASC_HERE) {
+    static_assert(asc::one_of<U, half, float> && (asc::same<T, U> || asc::same<T, float>),
                   "Axpy takes half and half, float and float, or float and half");
     asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src.asc_where(), src.asc_where(),
                asc_bits(scalar), asc_detail::count(calCount), at.line);
 }
 template <class T, class U, bool isSetMask = true, class Mask>
 ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalar, const Mask &mask,
-                     asc::Repeat repeatTimes, const UnaryRepeatParams &params, At at = ASC_HERE) {
-    static_assert(asc::one_of<U, half, float> && (std::is_same_v<T, U> || std::is_same_v<T, float>),
+                     asc::Repeat repeatTimes, const UnaryRepeatParams &params, asc::At at = ASC_HERE) {
+    static_assert(asc::one_of<U, half, float> && (asc::same<T, U> || asc::same<T, float>),
                   "Axpy takes half and half, float and float, or float and half");
     asc_vector(ASC_AXPY, asc::dtype<T>, asc::dtype<U>, dst.asc_where(), src.asc_where(), src.asc_where(),
                asc_bits(scalar), asc_detail::masked<isSetMask>(mask, repeatTimes, asc_detail::strides(params)),
@@ -145,14 +147,14 @@ ASC_INLINE void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const
 }
 
 template <class T, bool isSetMask = true>
-ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, int32_t calCount, At at = ASC_HERE) {
+ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, int32_t calCount, asc::At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), dst.asc_where(), dst.asc_where(),
                asc_bits(scalar), asc_detail::count(calCount), at.line);
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, uint64_t mask, asc::Repeat repeatTimes,
-                          uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
+                          uint16_t dstBlockStride, uint8_t dstRepeatStride, asc::At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), dst.asc_where(), dst.asc_where(),
                asc_bits(scalar),
@@ -161,7 +163,7 @@ ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, uint64_t m
 }
 template <class T, bool isSetMask = true>
 ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint64_t mask[], asc::Repeat repeatTimes,
-                          uint16_t dstBlockStride, uint8_t dstRepeatStride, At at = ASC_HERE) {
+                          uint16_t dstBlockStride, uint8_t dstRepeatStride, asc::At at = ASC_HERE) {
     ASC_TAKES("Duplicate", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_DUPLICATE, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), dst.asc_where(), dst.asc_where(),
                asc_bits(scalar),
@@ -172,7 +174,7 @@ ASC_INLINE void Duplicate(const LocalTensor<T> &dst, const T &scalar, const uint
 // Copies UB to UB through the vector unit.
 template <class T, bool isSetMask = true, class Mask>
 ASC_INLINE void Copy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Mask &mask, asc::Repeat repeatTimes,
-                     const CopyRepeatParams &params, At at = ASC_HERE) {
+                     const CopyRepeatParams &params, asc::At at = ASC_HERE) {
     ASC_TAKES("Copy", T, int16_t, uint16_t, half, bfloat16_t, int32_t, uint32_t, float);
     asc_vector(ASC_COPY, asc::dtype<T>, asc::dtype<T>, dst.asc_where(), src.asc_where(), src.asc_where(), 0,
                asc_detail::masked<isSetMask>(

@@ -60,7 +60,7 @@ ASC_INLINE uint64_t low_bits(uint64_t n) { return ~uint64_t{0} >> (63 & (64 - n)
 
 template <bool set, class Mask> ASC_INLINE asc_walk masked(const Mask &mask, asc::Repeat repeat, asc_walk strides) {
     static_assert(asc::plain<Mask>, "a mask is a number or an array of uint64_t");
-    if constexpr (std::is_pointer_v<std::decay_t<Mask>>) {
+    if constexpr (asc::pointer<Mask> || asc::array<Mask>) {
         const uint64_t *bits = mask;
         strides.mask[0] = bits[0];
         strides.mask[1] = bits[1];

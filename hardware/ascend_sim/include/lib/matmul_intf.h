@@ -77,17 +77,17 @@ public:
     ASC_INLINE void SetTensorB(const GlobalTensor<BT> &tensor, bool isTransposeB = false) {
         asc_take(b_, tensor, isTransposeB || b_transposed, b_fractals);
     }
-    ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, At at = ASC_HERE) {
+    ASC_INLINE void SetTensorA(const LocalTensor<AT> &tensor, bool isTransposeA = false, asc::At at = ASC_HERE) {
         SetTensorA(GlobalTensor<AT>(asc_spill<AT>(0, tensor, at)), isTransposeA);
     }
-    ASC_INLINE void SetTensorB(const LocalTensor<BT> &tensor, bool isTransposeB = false, At at = ASC_HERE) {
+    ASC_INLINE void SetTensorB(const LocalTensor<BT> &tensor, bool isTransposeB = false, asc::At at = ASC_HERE) {
         SetTensorB(GlobalTensor<BT>(asc_spill<BT>(1, tensor, at)), isTransposeB);
     }
     ASC_INLINE void SetBias(const GlobalTensor<BiasT> &tensor) {
         bias_ = {tensor.asc_where(), asc::dtype<BiasT>, 0, 0};
         with_bias_ = true;
     }
-    ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, At at = ASC_HERE) {
+    ASC_INLINE void SetBias(const LocalTensor<BiasT> &tensor, asc::At at = ASC_HERE) {
         SetBias(GlobalTensor<BiasT>(asc_spill<BiasT>(2, tensor, at)));
     }
     ASC_INLINE void ClearBias() { with_bias_ = false; }
@@ -111,24 +111,24 @@ public:
 
     template <bool sync = true>
     ASC_INLINE void IterateAll(const GlobalTensor<CT> &c, uint8_t enAtomic = 0, bool enSequentialWrite = false,
-                               bool waitIterateAll = false, bool fakeMsg = false, At at = ASC_HERE) {
+                               bool waitIterateAll = false, bool fakeMsg = false, asc::At at = ASC_HERE) {
         (void)waitIterateAll, (void)fakeMsg;
         asc_multiply(0, 0, m_, n_, c.asc_where(), asc_pitch(enSequentialWrite, m_, n_), enAtomic, sync, at);
     }
     template <bool sync = true> ASC_INLINE void IterateAll(const LocalTensor<CT> &c, uint8_t enAtomic = 0,
-                                                           At at = ASC_HERE) {
+                                                           asc::At at = ASC_HERE) {
         asc_multiply(0, 0, m_, n_, asc_scratch(3), asc_pitch(true, m_, n_), enAtomic, true, at);
         asc_fetch(c, m_, n_, at);
     }
-    ASC_INLINE void WaitIterateAll(At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
+    ASC_INLINE void WaitIterateAll(asc::At at = ASC_HERE) { asc_barrier(ASC_ALL, at.line); }
 
     // Iterates over the blocks of baseM x baseN, down first unless the tiling says otherwise.
-    template <bool sync = true> inline bool Iterate(bool enPartialSum = false, At at = ASC_HERE) {
+    template <bool sync = true> inline bool Iterate(bool enPartialSum = false, asc::At at = ASC_HERE) {
         if (enPartialSum) asc_misuse(asc_text_of("the simulator's Matmul starts every product from 0"), at.line);
         return ++step_ < rows() * columns();
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const GlobalTensor<CT> &c, uint8_t enAtomic = 0,
-                                                           bool enSequentialWrite = false, At at = ASC_HERE) {
+                                                           bool enSequentialWrite = false, asc::At at = ASC_HERE) {
         const Block block = asc_current();
         const uint32_t step = asc_pitch(enSequentialWrite, block.m, block.n);
         const uint64_t place = enSequentialWrite ? 0
@@ -138,7 +138,7 @@ public:
                      at);
     }
     template <bool sync = true> ASC_INLINE void GetTensorC(const LocalTensor<CT> &c, uint8_t enAtomic = 0,
-                                                           bool enSequentialWrite = false, At at = ASC_HERE) {
+                                                           bool enSequentialWrite = false, asc::At at = ASC_HERE) {
         (void)enSequentialWrite;
         const Block block = asc_current();
         asc_multiply(block.m0, block.n0, block.m, block.n, asc_scratch(3), asc_pitch(true, block.m, block.n), enAtomic,
@@ -150,7 +150,7 @@ public:
     // Adjacent matrices.
     ASC_INLINE void IterateBatch(const GlobalTensor<CT> &c, uint32_t batchA, uint32_t batchB, bool enSequentialWrite,
                                  uint32_t matrixStrideA = 0, uint32_t matrixStrideB = 0, uint32_t matrixStrideC = 0,
-                                 At at = ASC_HERE) {
+                                 asc::At at = ASC_HERE) {
         static_assert(!a_fractals && !b_fractals && !c_fractals, "the simulator's IterateBatch knows CubeFormat ND");
         (void)enSequentialWrite;
         if (matrixStrideA || matrixStrideB || matrixStrideC)
@@ -184,13 +184,13 @@ private:
     ASC_INLINE asc_global asc_scratch(uint32_t slot) const {
         return reinterpret_cast<asc_global>(GetSysWorkSpacePtr()) + (asc_block_index() * 4ull + slot) * kSlot;
     }
-    template <class T> ASC_INLINE T *asc_spill(uint32_t slot, const LocalTensor<T> &tensor, At at) {
+    template <class T> ASC_INLINE T *asc_spill(uint32_t slot, const LocalTensor<T> &tensor, asc::At at) {
         asc_copy_out(asc_scratch(slot), tensor.asc_where(), asc_detail::whole(tensor.GetLength()), asc::dtype<T>, 1,
                      at.line);
         asc_barrier(ASC_ALL, at.line);
         return reinterpret_cast<T *>(asc_scratch(slot));
     }
-    ASC_INLINE void asc_fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, At at) {
+    ASC_INLINE void asc_fetch(const LocalTensor<CT> &c, uint32_t m, uint32_t n, asc::At at) {
         asc_barrier(ASC_ALL, at.line);
         const uint64_t elements =
             c_fractals ? uint64_t{asc_whole_fractals(m)} * asc_whole_fractals(n) : uint64_t{m} * n;
@@ -209,7 +209,7 @@ private:
                 static_cast<uint32_t>(asc_least(tiling_.baseN, n_ - n0))};
     }
     ASC_INLINE void asc_multiply(uint32_t m0, uint32_t n0, uint32_t m, uint32_t n, asc_global to, uint32_t pitch,
-                                 uint8_t atomic, bool sync, At at) {
+                                 uint8_t atomic, bool sync, asc::At at) {
         asc_matrix a = a_, b = b_, bias = bias_;
         const bool inside = (a.fractals && a.transposed && m0 % (32 / sizeof(AT))) ||
                             (b.fractals && !b.transposed && n0 % (32 / sizeof(BT))) || (c_fractals && n0 % 16);
@@ -237,7 +237,7 @@ private:
         return (matrix.fractals ? uint64_t{column} * lead : column) * sizeof(T);
     }
     ASC_INLINE void asc_send(const asc_matrix &a, const asc_matrix &b, const asc_matrix &bias, uint32_t m, uint32_t n,
-                             asc_global to, uint32_t pitch, uint8_t atomic, bool sync, At at) {
+                             asc_global to, uint32_t pitch, uint8_t atomic, bool sync, asc::At at) {
         if (!a_.address || !b_.address)
             asc_misuse(asc_text_of("Matmul needs REGIST_MATMUL_OBJ, SetTensorA and SetTensorB before it computes"),
                        at.line);
@@ -268,18 +268,18 @@ template <class A, class B, class C, class Bias = C, const auto &config = CFG_NO
           class Callbacks = MatmulCallBackFunc<>>
 using MatmulImpl = Matmul<A, B, C, Bias, config, Callbacks>;
 
-namespace detail {
+namespace macro_detail {
 ASC_INLINE void regist_matmul(TPipe *, GM_ADDR) {}
 template <class A, class B, class C, class Bias, const auto &config, class Callbacks, class... Rest>
 ASC_INLINE void regist_matmul(TPipe *pipe, GM_ADDR workspace, Matmul<A, B, C, Bias, config, Callbacks> &object,
                               const TCubeTiling *tiling, Rest &&...rest) {
     object.Init(tiling, pipe);
-    detail::regist_matmul(pipe, workspace, rest...);
+    macro_detail::regist_matmul(pipe, workspace, rest...);
 }
-}  // namespace detail
+}  // namespace macro_detail
 
 }  // namespace AscendC
 
 namespace matmul = AscendC;
 
-#define REGIST_MATMUL_OBJ(pipe, workspace, ...) AscendC::detail::regist_matmul(pipe, workspace, __VA_ARGS__)
+#define REGIST_MATMUL_OBJ(pipe, workspace, ...) AscendC::macro_detail::regist_matmul(pipe, workspace, __VA_ARGS__)

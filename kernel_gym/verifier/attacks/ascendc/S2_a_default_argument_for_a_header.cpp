@@ -17,4 +17,4 @@ struct Worker {
 };
 // at: work
         Worker worker;
-        for (int32_t i = 0; i < 1000; ++i) AscendC::detail::regist_matmul(nullptr, nullptr, worker, nullptr);
+        for (int32_t i = 0; i < 1000; ++i) AscendC::macro_detail::regist_matmul(nullptr, nullptr, worker, nullptr);

@@ -21,6 +21,8 @@ __aicore__ void events(TPipe &pipe) {
     other.WaitFlag(EVENT_ID0);
     PipeBarrier<PIPE_MTE2>();
     PipeBarrier<PIPE_MTE3>();
+    if (get_block_idx() == GetBlockIdx() && block_idx < get_block_num()) pipe_barrier(PIPE_ALL);
+    __builtin_assume(block_idx < 0);
     DataSyncBarrier<MemDsbT::ALL>();
     DataSyncBarrier<MemDsbT::DDR>();
     DataSyncBarrier<MemDsbT::UB>();

@@ -7,7 +7,7 @@ using namespace AscendC;
 
 static_assert(ONE_BLK_SIZE == 32 && ONE_REPEAT_BYTE_SIZE == 256 && DEFAULT_BLK_NUM == 8 && MAX_REPEAT_TIMES == 255);
 static_assert(DEFAULT_BLK_STRIDE == 1 && DEFAULT_REPEAT_STRIDE == 8 && DEFAULT_REP_STRIDE == 8);
-static_assert(DEFAULT_DATA_COPY_NUM == 1 && DEFAULT_DATA_COPY_STRIDE == 0 && MAX_DIM == 8 && defaultBufIDSize == 16);
+static_assert(DEFAULT_DATA_COPY_NUM == 1 && DEFAULT_DATA_COPY_STRIDE == 0 && K_MAX_SHAPE_DIM == 8 && defaultBufIDSize == 16);
 static_assert(TOTAL_UB_SIZE == 196608 && TOTAL_VEC_LOCAL_SIZE == 188416 && TMP_UB_OFFSET == 188416);
 static_assert(TOTAL_L1_SIZE == 524288 && TOTAL_L0A_SIZE == 65536 && TOTAL_L0B_SIZE == 65536 && TOTAL_L0C_SIZE == 131072);
 static_assert(IsSameType<float32_t, float>::value && IsSameType<float16_t, half>::value);
