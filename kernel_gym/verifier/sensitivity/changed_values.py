@@ -56,18 +56,22 @@ def has_vectors(signature: Signature) -> bool:
 
 
 class Move(NamedTuple):
-    """An input that is moved far from zero, and whether it keeps its size while weights become small."""
+    """An input that is moved far from zero, and whether weights become small; without a position only they do."""
 
-    position: int
+    position: int | None
     narrow: bool
 
 
 def moves(signature: Signature, most: int) -> list[Move]:
-    """Return how means may become large beside deviations, for so many biases and the like, and all arguments."""
+    """Return how means may become large beside deviations, for so many biases and the like, and all arguments.
+
+    Where there are biases, the first move has small weights alone.
+    """
     real = [i for i, spec in enumerate(signature.inputs) if spec.domain.kind == "real" and is_float(spec.dtype)]
     vectors = [i for i in real if signature.inputs[i].origin == "state" and is_vector(signature.inputs[i])][:most]
     arguments = [i for i in real if signature.inputs[i].origin == "argument"]
-    return [Move(i, narrow=True) for i in vectors] + [Move(i, narrow=False) for i in arguments + vectors]
+    narrow: list[int | None] = [None, *vectors] if vectors else []
+    return [Move(i, narrow=True) for i in narrow] + [Move(i, narrow=False) for i in arguments + vectors]
 
 
 def far_from_zero(
@@ -78,13 +82,16 @@ def far_from_zero(
     A narrow move makes a bias about `LEVEL`, and weights small. Neighbours in an argument have means of their own, so
     that their differences do not tell its variance.
     """
-    array, spec = values[move.position], signature.inputs[move.position]
     if move.narrow:
-        moved = LEVEL + array / ratio
         values = tuple(
             (each / ratio).astype(each.dtype) if _is_weight(spec) else each
             for each, spec in zip(values, signature.inputs, strict=True)
         )
+    if move.position is None:
+        return values
+    array, spec = values[move.position], signature.inputs[move.position]
+    if move.narrow:
+        moved = LEVEL + array / ratio
     elif spec.origin == "argument":
         length = int(rng.integers(*SPAN))
         means = np.repeat(rng.standard_normal(-(-array.size // length)), length)[: array.size]
