@@ -38,7 +38,7 @@ inline uint64_t key(GM_ADDR from) {{ return reinterpret_cast<const uint64_t *>(f
 constexpr auto AIV = ASC_AIV, AIC = ASC_AIC, MIX = ASC_MIX, MIX_1_1 = ASC_MIX_1_1;
 template <asc_core_kind cores, auto kernel>
 ASC_UNCOUNTED auto launcher(uint32_t blocks, void *stream) {{
-    return ::asc::launcher<cores, kernel>(blocks, nullptr, stream);
+    return ::asc_launcher<cores, kernel>(blocks, nullptr, stream);
 }}
 }}
 #define GET_TILING_DATA(name, from) {struct} name = ::kernel_gym_bundle::tiling<{struct}>(from)

@@ -5,7 +5,6 @@ Nothing but the launch's own brackets changes, so every line of the author's tex
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -62,8 +61,8 @@ def rewrite(text: str, cores: Cores | None = None) -> str:
     pieces, done = [], 0
     for launch in launches(lexemes):
         begin, opening, closing = lexemes[launch.first], lexemes[launch.opening], lexemes[launch.closing]
-        kind = cores.of(lexemes[launch.first : launch.opening])
-        pieces += [text[done : begin.start], f"::asc::launcher<ASC_{kind}, ", text[begin.start : opening.start]]
+        kind = cores.of(lexemes[launch.name].text)
+        pieces += [text[done : begin.start], f"::asc_launcher<ASC_{kind}, ", text[begin.start : opening.start]]
         pieces += [">(", text[opening.end : closing.start], ")"]
         done = closing.end
     return "".join(pieces) + text[done:]
@@ -71,7 +70,7 @@ def rewrite(text: str, cores: Cores | None = None) -> str:
 
 def core_kind(source: str, kernel: str) -> CoreKind:
     """Return the cores that a kernel of a source runs on."""
-    return Cores(source).of([next(token for token in tokens(source) if token.text == kernel)])
+    return Cores(source).of(kernel)
 
 
 def _with_names_replaced(source: str) -> str:
@@ -107,10 +106,8 @@ class Cores:
             self._otherwise = "AIC" if any(token.text == "ASCENDC_CUBE_ONLY" for token in written) else "MIX"
         self._defined = _kinds_in_definitions(lexemes) if "__global__" in words else {}
 
-    def of(self, callee: Sequence[Token]) -> CoreKind:
-        """Return the cores of the kernel that these tokens name."""
-        before_templates = itertools.takewhile(lambda token: token.text != "<", callee)
-        name = [token.text for token in before_templates if token.kind == "word"][-1]
+    def of(self, name: str) -> CoreKind:
+        """Return the cores of the kernel that has this name."""
         if self._otherwise == "AIV" and not self._defined.get(name) and name in self._on_cubes:
             return "AIC"
         return self._defined.get(name) or self._otherwise

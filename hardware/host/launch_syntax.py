@@ -54,9 +54,17 @@ def tokens(source: str) -> tuple[Token, ...]:
 
 @dataclass(frozen=True)
 class LaunchText:
-    """The position of a launch in the tokens: its callee from `first`, `<<<` at `opening`, `>>>` at `closing`."""
+    """The position of a launch in the tokens.
+
+    Attributes:
+        first: Where its callee begins: `space` in `space::kernel<int>`.
+        name: The kernel's own name in it.
+        opening: Its `<<<`.
+        closing: Its `>>>`.
+    """
 
     first: int
+    name: int
     opening: int
     closing: int
 
@@ -68,9 +76,9 @@ def launches(lexemes: Sequence[Token]) -> Iterator[LaunchText]:
     for opening, closing in sorted(closings.items()):
         if opening < done:
             continue
-        first = callees.first(opening)
-        if first is not None:
-            yield LaunchText(first, opening, closing)
+        name = callees.name(opening - 1)
+        if name is not None:
+            yield LaunchText(callees.first(name), name, opening, closing)
             done = closing
 
 
@@ -97,22 +105,25 @@ def _closings(lexemes: Sequence[Token]) -> dict[int, int]:
 
 
 class _Callees:
-    """Finds the names of kernels before their `<<<`: `name`, `space::name`, `name<int, (n > 2)>`."""
+    """Finds the names of kernels before their `<<<`: `name`, `Space<int>::name`, `name<int, (n > 2)>`."""
 
     def __init__(self, lexemes: Sequence[Token]) -> None:
         self._lexemes = lexemes
         self._openings = _openings(lexemes)
 
-    def first(self, launch: int) -> int | None:
-        """Return the index of the first token of the kernel's name."""
-        lexemes, index = self._lexemes, launch - 1
-        if index >= 0 and lexemes[index].text in (">", ">>>"):
-            index = self._before_template(index)
-        if index < 0 or lexemes[index].kind != "word":
-            return None
-        while index >= 2 and lexemes[index - 1].text == "::" and lexemes[index - 2].kind == "word":
-            index -= 2
-        return index - 1 if index >= 1 and lexemes[index - 1].text == "::" else index
+    def name(self, end: int) -> int | None:
+        """Return the index of the name that ends at a token, which may close the arguments of its template."""
+        index = self._before_template(end) if end >= 0 and self._lexemes[end].text in (">", ">>>") else end
+        return index if index >= 0 and self._lexemes[index].kind == "word" else None
+
+    def first(self, name: int) -> int:
+        """Return the index of the first token of a name with all spaces and classes that it stands in."""
+        while name and self._lexemes[name - 1].text == "::":
+            around = self.name(name - 2)
+            if around is None:
+                return name - 1
+            name = around
+        return name
 
     def _before_template(self, index: int) -> int:
         """Return the index before the angle brackets that a token closes; -1 if nothing in its statement opens them."""

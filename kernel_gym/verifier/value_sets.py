@@ -118,13 +118,11 @@ class References:
     def draw_further(self, task: Task, kernel: Kernel, others: Sequence[ValueSet]) -> Iterator[ValueSet]:
         """Yield the kernel's own values of the timing sizes on which parts of the task show that do not on the others.
 
-        On the first ones exponentials overflow without a maximum, then products show, then bounds are reached, then
+        On the first ones exponentials overflow or vanish without a maximum, then products show, then bounds are reached, then
         means are large beside deviations.
         """
         seeds, others = self.seeds(kernel, task), list(others)
-        overflowing = draw_overflowing(task, seeds, others)
-        if overflowing is not None:
-            yield overflowing
+        yield from draw_overflowing(task, seeds, others)
         yield from draw_for_quarters(task, seeds, others)
         yield from draw_reaching(task, seeds, others)
         yield from draw_far(task, seeds)

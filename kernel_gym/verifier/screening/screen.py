@@ -263,7 +263,7 @@ def _operators(book: RuleBook, source: Source) -> Iterator[Finding]:
 
 def _is_reserved(book: RuleBook, name: str) -> bool:
     if name.startswith("__builtin_"):
-        return name not in book.lists["builtins"]
+        return name not in book.lists["builtins"] | book.lists["builtin_constants"]
     return name in book.lists["reserved_names"] or name.startswith(tuple(book.lists["reserved_prefixes"]))
 
 

@@ -2,36 +2,53 @@
 
 Spikes that make every exponential overflow would hide other parts of a network. So kernels meet these values in a run
 of their own, and only where a sum of exponentials may be computed without its maximum in all other runs.
+
+Spikes at random places never lower all numbers of a sum. Behind a sum along the rows, one along the columns needs its
+maximum only then, because its exponentials vanish. So a column or a row of an input is lowered in a further run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
-from kernel_gym.tasks.exponentials import SHORTCUTS, Shortcut
+from kernel_gym.tasks.exponentials import OVERFLOW, SHORTCUTS, Shortcut
 from kernel_gym.tasks.task import Instance, Task
 from kernel_gym.tasks.trials import Trial
 from kernel_gym.verifier.expected import LOOSE, UNDEFINED, Expected, any_wrong
 from kernel_gym.verifier.reference import NeedsMaximum, ValueSet, expect, tried, with_fixed
 from kernel_gym.verifier.secret import Seeds
 from kernel_gym.verifier.sensitivity import parts
-from kernel_gym.verifier.values import RUNGS, Array, draw
+from kernel_gym.verifier.values import RUNGS, Array, draw, is_float
 
 #: So many sums are tried one by one, more of them together.
 FEW_SUMS = 4
+#: What a slice is lowered by: its exponentials vanish beside those of the others.
+LOWERED = 2 * OVERFLOW
+#: Parameters of a module that are tried, beside all arguments.
+MOST_PARAMETERS = 8
+
+
+class Lowering(NamedTuple):
+    """An input, the dimension of which one slice is lowered, and the sums whose exponentials vanish by that."""
+
+    position: int
+    dimension: int
+    sums: frozenset[int]
 
 
 def needing_maximum(task: Task, values: ValueSet) -> NeedsMaximum:
     """Return which sums of exponentials are wrong on these values if they are computed by which shortcut."""
     instance, unbounded = task.instance(values.case), _unbounded(task)
-    if not unbounded or not unbounded & _overflowing(instance, values.values):
-        return frozenset()
-    if parts.has_no_products(task):  # spikes reach the exponentials as they are
-        return _with_every_shortcut(unbounded)
-    each = [[position] for position in unbounded] if len(unbounded) <= FEW_SUMS else [sorted(unbounded)]
+    overflowing = unbounded & _overflowing(instance, values.values) if unbounded else unbounded
+    if not overflowing or parts.has_no_products(task):  # spikes reach the exponentials as they are
+        return _with_every_shortcut(overflowing)
+    each = [[position] for position in overflowing] if len(overflowing) <= FEW_SUMS else [sorted(overflowing)]
     found = set[tuple[int, Shortcut]]()
     for sums in each:
         for shortcut in SHORTCUTS:
@@ -42,28 +59,42 @@ def needing_maximum(task: Task, values: ValueSet) -> NeedsMaximum:
     return frozenset(found)
 
 
-def draw_overflowing(task: Task, seeds: Seeds, others: list[ValueSet]) -> ValueSet | None:
-    """Return values of the timing sizes on which sums of exponentials need their maximum that need it on no other.
+def draw_overflowing(task: Task, seeds: Seeds, others: Iterable[ValueSet]) -> Iterator[ValueSet]:
+    """Yield values of the timing sizes on which sums of exponentials need their maximum that need it on no other.
 
-    The spikes are as small as possible. None is returned if there is no such sum, or if none needs it on any values.
+    There is a set with spikes, which are as small as possible, and one for each input of which a slice is lowered.
     """
     hidden = _with_every_shortcut(_unbounded(task)).difference(*(values.maxima for values in others))
     best: ValueSet | None = None
-    instance = task.instance(task.timing)
     for rung in range(RUNGS["overflow"]) if hidden else ():
-        values = _draw(instance, rung, seeds.generator("values", task.timing.name, "overflow", rung))
-        if not _overflowing(instance, values):
-            continue
-        expected = tuple(map(_loose, expect(instance, values)))
-        if not all(output.undefined <= UNDEFINED for output in expected):
-            continue
-        drawn = ValueSet(task.timing, "overflow", rung, values, expected, key=seeds.variables(values))
-        drawn = replace(drawn, maxima=hidden & needing_maximum(task, drawn))
-        if len(drawn.maxima) > (len(best.maxima) if best else 0):
+        drawn = _drawn(task, seeds, rung, None)
+        if drawn and len(drawn.maxima & hidden) > (len(best.maxima & hidden) if best else 0):
             best = drawn
-        if drawn.maxima == hidden:
+        if drawn and drawn.maxima >= hidden:
             break
-    return best
+    if best:
+        yield best
+        hidden -= best.maxima
+    for lowering in _lowerings(task) if hidden else ():
+        if hidden & _with_every_shortcut(lowering.sums):
+            drawn = _drawn(task, seeds, 0, lowering)
+            if drawn and hidden & drawn.maxima:
+                yield drawn
+                hidden -= drawn.maxima
+
+
+def _drawn(task: Task, seeds: Seeds, rung: int, lowering: Lowering | None) -> ValueSet | None:
+    """Draw values of the timing sizes; None if the reference is undefined on them, or no exponential overflows."""
+    instance = task.instance(task.timing)
+    slot = ("overflow", rung) if lowering is None else ("lowered", *lowering[:2])
+    values = _draw(instance, rung, lowering, seeds.generator("values", task.timing.name, *slot))
+    if not _overflowing(instance, values):
+        return None
+    expected = tuple(map(_loose, expect(instance, values)))
+    if not all(output.undefined <= UNDEFINED for output in expected):
+        return None
+    drawn = ValueSet(task.timing, "overflow", rung, values, expected, key=seeds.variables(values))
+    return replace(drawn, maxima=needing_maximum(task, drawn))
 
 
 def _with_every_shortcut(sums: frozenset[int]) -> NeedsMaximum:
@@ -88,15 +119,39 @@ def _unbounded(task: Task) -> frozenset[int]:
     public sizes."""
     instance, found = task.instance(task.public), frozenset[int]()
     for rung in reversed(range(RUNGS["overflow"])):
-        overflows = _overflows(instance, _draw(instance, rung, np.random.default_rng(rung)))
+        overflows = _overflows(instance, _draw(instance, rung, None, np.random.default_rng(rung)))
         found |= _positions(overflows)
         if len(found) == len(overflows):
             break
-    return found
+    return found.union(*(lowering.sums for lowering in _lowerings(task)))
 
 
-def _draw(instance: Instance, rung: int, rng: np.random.Generator) -> tuple[Array, ...]:
-    return with_fixed(instance, draw(instance.signature, "overflow", rung, rng), rng)
+@lru_cache(maxsize=1024)
+def _lowerings(task: Task) -> tuple[Lowering, ...]:
+    """Return the slices that make the exponentials of a sum behind another one vanish, at the public sizes."""
+    instance, found = task.instance(task.public), list[Lowering]()
+    if len(_overflows(instance, draw(instance.signature, "normal", 1, np.random.default_rng(0)))) < 2:
+        return ()
+    inputs = instance.signature.inputs
+    real = [i for i, spec in enumerate(inputs) if spec.domain.kind == "real" and is_float(spec.dtype)]
+    matrices = [i for i in real if len(inputs[i].shape) > 1]
+    arguments = [i for i in matrices if inputs[i].origin == "argument"]
+    parameters = [i for i in matrices if i not in arguments][:MOST_PARAMETERS]
+    for position, dimension in product(arguments + parameters, (-1, -2)):
+        lowering = Lowering(position, dimension, frozenset())
+        if sums := _overflowing(instance, _draw(instance, 0, lowering, np.random.default_rng(0))):
+            found.append(lowering._replace(sums=sums))
+    return tuple(found)
+
+
+def _draw(instance: Instance, rung: int, lowering: Lowering | None, rng: np.random.Generator) -> tuple[Array, ...]:
+    """Draw values with spikes, or tame ones of which a slice of an input is lowered."""
+    if lowering is None:
+        return with_fixed(instance, draw(instance.signature, "overflow", rung, rng), rng)
+    values = draw(instance.signature, "normal", 1, rng)
+    slices = np.moveaxis(values[lowering.position], lowering.dimension, 0)
+    slices[rng.integers(len(slices))] -= LOWERED
+    return with_fixed(instance, values, rng)
 
 
 def _loose(expected: Expected) -> Expected:

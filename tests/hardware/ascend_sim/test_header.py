@@ -223,6 +223,7 @@ WORKER = (
 )
 COPIED = "struct C { C() {} C(const C &, float = 1.0f) {} operator uint64_t() const { return 1; } } c; "
 LAUNCHED = "struct L { L() {} L(const L &) = default; L(L &, float = 1.0f) {} }; "
+CONVERTED = "extern void one(uint32_t); extern void other(float); "
 FOREIGN = {
     "Queue q; pipe.InitBuffer(q, 1, 32);": "no matching function",
     "Queue q; TBufPool<TPosition::VECCALC> pool; pool.InitBuffer(q, 1, 32);": "no matching function",
@@ -238,12 +239,33 @@ FOREIGN = {
     COPIED + "asc_detail::bytes_in(c);": "takes the parameters of DataCopyPad",
     COPIED + "asc::Launcher<0, nullptr, C> l{1};": "a kernel's arguments are copied as bytes",
     LAUNCHED + "asc::Launcher<0, nullptr, L> l{1};": "a kernel's arguments are copied as bytes",
+    CONVERTED + "asc::Launcher<0, one, float> l{1};": "a kernel takes its arguments as they are",
+    CONVERTED + "asc_launcher_of<0, one>(other, 1);": "a kernel takes its arguments as they are",
 }
 
 
 def test_code_that_is_not_counted_calls_no_function_of_the_authors(tmp_path: Path) -> None:
     messages = errors(tmp_path, FOREIGN)
     assert {text for text, why in FOREIGN.items() if why not in messages.get(text, "")} == set()
+
+
+def test_a_kernel_that_throws_nothing_is_launched(tmp_path: Path) -> None:
+    assert not errors(tmp_path, ["extern void one(uint32_t) noexcept; asc_launcher<0, one>(1, nullptr, nullptr)(n);"])
+
+
+#: Arguments of classes in the namespace of the headers make its functions known to a call by a template's name.
+FOUND = """template <int, int> void launcher(); template <int, int> void launcher_of();
+void one(uint32_t); void other(float);
+struct Count : decltype(LT<float>() + LT<float>()) { operator uint32_t() const { return 1; } } count;
+"""
+
+
+@pytest.mark.parametrize("call", ["launcher<0, one>(count, nullptr, nullptr)", "launcher_of<0, one>(other, count)"])
+def test_an_author_s_class_finds_no_launcher(tmp_path: Path, call: str) -> None:
+    (tmp_path / "kernel.cpp").write_text(f"{FILE}{FOUND}void f() {{ {call}(1.5f); }}\n")
+    command = ["g++", "-std=c++17", "-fsyntax-only", *INCLUDE, tmp_path / "kernel.cpp"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert f"no matching function for call to '{call.partition('<')[0]}" in output.replace("‘", "'")
 
 
 def test_traits_that_an_author_specialises_are_not_those_of_the_checks(tmp_path: Path) -> None:

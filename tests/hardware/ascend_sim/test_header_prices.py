@@ -33,7 +33,7 @@ MORE = [
     "m.IterateAll(G); m.IterateAll(f); m.WaitIterateAll(); m.IterateBatch(G, n, n, false); m.End();",
 ]
 #: Launches are written as `<<< >>>`; the others are parameters of macros.
-NOT_CALLED = {"launcher", "launcher_of", "name", "operator T", "operator symbol"}
+NOT_CALLED = {"asc_launcher", "asc_launcher_of", "name", "operator T", "operator symbol"}
 
 #: The place of a tensor, which many functions pass on to an instruction. It computes the length, as GetLength does
 #: for a price.

@@ -344,6 +344,7 @@ CHEATING_STATEMENTS = [
     ("auto t = std::chrono::steady_clock::now();", "host-function"),
     ("void *p = malloc(64);", "host-function"),
     ("__builtin_memcpy(a, b, 3);", "reserved-name"),
+    ("float v = __builtin_nanf(text);", "reserved-name"),
     ("__sync_fetch_and_add(p, 1);", "reserved-name"),
     ("static int calls = 0;", "mutable-global"),
     ("static float cache[64] = {0};", "mutable-global"),
@@ -380,7 +381,7 @@ def marked(text: str) -> str:
         ('# 1 "/usr/include/y.h"\nint ours;\n', "directive", 1),
         ('auto s = R"(\n# 1 "/usr/include/y.h" 1\n)"; int ours;', "raw-string", 1),
         ("#pragma GCC optimize 3\n", "pragma", 1),
-        ("void f() { ::asc::launcher<0, f>(1, nullptr, s)(); }", "reserved-name", 1),
+        ("void f() { ::asc_launcher<0, f>(1, nullptr, s)(); }", "reserved-name", 1),
         ("__float128 q = 1;", "reserved-name", 1),
         ("int f() { return __builtin_alloca(3); }", "reserved-name", 1),
         pytest.param("a;" * 200_001, "macro-bomb", 1, marks=pytest.mark.slow),
@@ -393,6 +394,23 @@ def test_preprocessed_text_is_screened(text, rule, line):
     finding = screen_preprocessed(marked(text))
     assert finding is not None
     assert (finding.rule.id, finding.line) == (rule, line)
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "__builtin_inf()",
+        "__builtin_inff()",
+        "__builtin_huge_val()",
+        "__builtin_huge_valf()",
+        "__builtin_offsetof(T, a)",
+    ],
+)
+@pytest.mark.parametrize("language", ["ascendc", "cuda"])
+def test_constants_of_the_compiler_pass_as_their_macros_do(constant, language):
+    text = f"struct T {{ int a; }};\ndouble f() {{ return {constant}; }}\n"
+    assert screen(read(text), compiled=True, language=language) is None
+    assert screen_preprocessed(marked(text), language) is None
 
 
 def test_honest_preprocessed_text_passes():

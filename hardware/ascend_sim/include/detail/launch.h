@@ -1,4 +1,4 @@
-// `kernel<<<blocks, l2, stream>>>(args)` is rewritten to launcher<kind, kernel>(blocks, l2, stream)(args).
+// `kernel<<<blocks, l2, stream>>>(args)` is rewritten to asc_launcher<kind, kernel>(blocks, l2, stream)(args).
 #pragma once
 #include "types.h"
 
@@ -23,6 +23,8 @@ struct Launcher {
     static_assert((!asc::array<referred<P>> && ...), "a kernel's arguments are copied: put an array into a class");
     static_assert((is_plain<referred<P>> && ...),
                   "a kernel's arguments are copied as bytes: their classes have no copy constructors of their own");
+    static_assert(asc::one_of<decltype(kernel), void (*)(P...), void (*)(P...) noexcept>,
+                  "a kernel takes its arguments as they are: nothing is converted on a core");
     uint32_t blocks;
 
     // Every core gets its own copy of the arguments.
@@ -35,15 +37,16 @@ struct Launcher {
     }
 };
 
+}  // namespace asc
+
+// By their prefix no argument's class finds them for an author.
 template <uint32_t kind, auto kernel, class... P>
-ASC_UNCOUNTED Launcher<kind, kernel, P...> launcher_of(void (*)(P...), uint32_t blocks) {
+ASC_UNCOUNTED asc::Launcher<kind, kernel, P...> asc_launcher_of(void (*)(P...), uint32_t blocks) {
     return {blocks};
 }
 
 template <uint32_t kind, auto kernel>
-ASC_UNCOUNTED auto launcher(uint32_t blocks, void *l2, void *stream) {
+ASC_UNCOUNTED auto asc_launcher(uint32_t blocks, void *l2, void *stream) {
     (void)l2, (void)stream;
-    return asc::launcher_of<kind, kernel>(kernel, blocks);
+    return asc_launcher_of<kind, kernel>(kernel, blocks);
 }
-
-}  // namespace asc
