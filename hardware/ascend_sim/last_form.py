@@ -18,7 +18,10 @@ Statements: TypeAlias = tuple[tuple[str, ...], ...]
 _FUNCTION = re.compile(r"^;; Function .* \((\S+), funcdef_no=\d+, ", re.MULTILINE)
 _COMPARED = frozenset({"gimple_assign", "gimple_call", "gimple_cond"})
 _CHECK, _SWITCH, _CONDITION, _BLOCK = ".UBSAN_BOUNDS", "gimple_switch", "gimple_cond", "<bb"
+#: The places of results in statements.
+_RESULTS = {"gimple_assign": 2, "gimple_call": 1}
 _COUNTERS = frozenset({COUNTER, f"__builtin_{COUNTER}"})
+_REGISTER = re.compile(r"[\w.$#]*_\d+")
 #: What follows a call, such as `[return slot optimization]`, and the version of a register.
 _REMARK, _VERSION = re.compile(r"(?<=>) \[[\w -]*\]$"), re.compile(r"_\d+(?:\(D\))?(?!\w)")
 
@@ -63,10 +66,10 @@ def origins(first: str, last: str) -> list[list[int]]:
     cut = [place for place, block in enumerate(blocks) if block.cut_at is not None]
     found = []
     for statements, _ in _counted(last):
-        whole = exactly.get(statements) or nearly.get(_unversioned(statements), [])
-        found.append(
-            [*whole, *(place for place in cut if blocks[place].begins(statements))] or list(range(len(blocks)))
-        )
+        alike = exactly.get(statements) or nearly.get(_unversioned(statements), [])
+        if not alike or not any(map(_defines, statements)):
+            alike = [*alike, *(place for place in cut if blocks[place].begins(statements))]
+        found.append(alike or list(range(len(blocks))))
     return found
 
 
@@ -95,10 +98,15 @@ def _counted(function: str) -> Iterator[_Block]:
         yield _Block(tuple(statements), cut_at)
 
 
+def _defines(statement: tuple[str, ...]) -> bool:
+    """Return whether a statement defines a register."""
+    return _REGISTER.fullmatch(statement[_RESULTS.get(statement[0], 0)]) is not None
+
+
 def _unversioned(statements: Statements) -> Statements:
     """Return statements without the versions of registers that they read: merging blocks may change these."""
     return tuple(
-        (*each[:defined], *(_VERSION.sub("", operand) for operand in each[defined:]))
+        (*each[:read], *(_VERSION.sub("", operand) for operand in each[read:]))
         for each in statements
-        for defined in ({"gimple_assign": 3, "gimple_call": 2}.get(each[0], 1),)
+        for read in (_RESULTS.get(each[0], 0) + 1,)
     )

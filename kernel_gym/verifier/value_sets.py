@@ -118,8 +118,8 @@ class References:
     def draw_further(self, task: Task, kernel: Kernel, others: Sequence[ValueSet]) -> Iterator[ValueSet]:
         """Yield the kernel's own values of the timing sizes on which parts of the task show that do not on the others.
 
-        On the first ones exponentials overflow or vanish without a maximum, then products show, then bounds are reached, then
-        means are large beside deviations.
+        On the first ones exponentials overflow or vanish without a maximum, then products show, then bounds are
+        reached, then means are large beside deviations.
         """
         seeds, others = self.seeds(kernel, task), list(others)
         yield from draw_overflowing(task, seeds, others)

@@ -660,6 +660,15 @@ def test_blocks_are_found_by_their_statements_whatever_their_order() -> None:
     assert last_form.origins("\n".join(first[:2]), last[2]) == [[0, 1]]
 
 
+def test_a_case_does_not_pay_for_the_switch() -> None:
+    counter = "<bb 2> :\ngimple_call <{}__sanitizer_cov_trace_pc, NULL>\n"
+    first, last = counter.format("__builtin_"), counter.format("")
+    case = "gimple_assign <mult_expr, b_3, a_1(D), 7, NULL>"
+    dump = f"{first}gimple_switch <a_1(D), default: <L1>, case 1: <L2>>\n{first}{case}"
+    branch = "gimple_cond <eq_expr, a_1(D), 1, NULL, NULL>"
+    assert last_form.origins(dump, f"{last}{branch}\n<bb 3> :\n{last}{case}") == [[0], [1]]
+
+
 # ---- what does not fit ---------------------------------------------------------------------------------------------
 
 
