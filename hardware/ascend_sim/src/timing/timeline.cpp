@@ -181,7 +181,8 @@ void Timeline::copy(Core &at, const Step &step, bool write) {
     if (write) shared = std::max<Ticks>(0, hbm - time);
     const Ticks end = std::max(start.time + time, hbm ? at.way.book(start.time, hbm) : 0);
     const Left &left = !write ? launch_.left : step.pipe == ASC_FIX ? launch_.fixes_left : launch_.writes_left;
-    const Times through{end, start.least + beside + left.of(shared, beside, start.least - launch_.since)};
+    const Times through{end, start.least + beside + left.of(shared, beside, start.least - launch_.since),
+                        start.beside + beside};
     if (rates.share.scaled >= rates.hbm.scaled) transfer(at.span.traffic, hbm, end);
     Ticks begun = start.time;
     if (!write &&
@@ -289,7 +290,8 @@ void Timeline::matmul(Core &at, const Step &step) {
     totals_.l2_read += cost.read - std::min(cost.read, found.fetched());
     totals_.l2_write += cost.written;
     at.span.l2 += rates.l2_share.of(cost.read);
-    const Times end = cube.book(start, {costs_.matmul_time(cost), costs_.matmul_time(least)});
+    const Ticks time = costs_.matmul_time(cost);
+    const Times end = cube.book(start, {time, costs_.matmul_time(least), time});
     share_of_hbm(at, fetched, found.written_back + stored.written_back);
     if (fetching > by_port) transfer(at.span.fetches, fetching, end.time);
     run(at, step, std::max(start.time, end.time - cost.mac), end, end);

@@ -23,15 +23,19 @@ struct Totals {
 
 struct LineTime { Ticks busy[ASC_PIPES] = {}; };
 
-// A moment by two clocks of a core: `time`, with an equal share of HBM; `least`, with what the other cores leave of it
-// as they end, or as if all that it fetches were in L2 while that is not known.
+// A moment by three clocks of a core. `time`: at an equal share of HBM; `least`: with what the other cores leave of it
+// as they end, or as if all that it fetches were in L2 while that is not known; `beside`: as `time`, but as if all that
+// its copies transfer were in L2.
 struct Times {
-    Ticks time = 0, least = 0;
-    Times operator+(Ticks more) const { return {time + more, least + more}; }
-    void operator+=(Ticks more) { time += more, least += more; }
+    Ticks time = 0, least = 0, beside = 0;
+    Times operator+(Ticks more) const { return {time + more, least + more, beside + more}; }
+    Times operator-(Times other) const { return {time - other.time, least - other.least, beside - other.beside}; }
+    void operator+=(Ticks more) { time += more, least += more, beside += more; }
 };
 
-inline Times latest(Times a, Times b) { return {std::max(a.time, b.time), std::max(a.least, b.least)}; }
+inline Times latest(Times a, Times b) {
+    return {std::max(a.time, b.time), std::max(a.least, b.least), std::max(a.beside, b.beside)};
+}
 
 struct Moment {
     Times at = {};
@@ -47,7 +51,7 @@ struct Traffic {
     Ticks until() const { return time < CYCLE ? 0 : 2 * CYCLE * (moment / (time / CYCLE)); }
 };
 
-// What a core did in a phase, which ends at a SyncAll or with the launch. `took`: by both clocks; `work`: what one of its
+// What a core did in a phase, which ends at SyncAll or with the launch. `took`: by its clocks; `work`: what one of its
 // pipes needs at least, whatever the other cores do; `products`: its high-level Matmuls; `hbm`, `l2`: its bytes at an
 // equal share of each; `end`: when it ends as others leave it their share; `cube_end`: the same for its products alone;
 // `traffic`: its copies; `fetches`: those of its products.
@@ -109,11 +113,15 @@ struct Rates {
     Ticks shared = 0, contended = 0;
 };
 
-// A cube core that serves vector cores, by both of their clocks.
+// A cube core that serves vector cores, by all of their clocks.
 struct Cube {
-    Way way, least;
-    Times begins(Times now, Ticks work) const { return {way.begins(now.time, work), least.begins(now.least, work)}; }
-    Times book(Times now, Times work) { return {way.book(now.time, work.time), least.book(now.least, work.least)}; }
+    Way way, least, beside;
+    Times begins(Times now, Ticks work) const {
+        return {way.begins(now.time, work), least.begins(now.least, work), beside.begins(now.beside, work)};
+    }
+    Times book(Times now, Times work) {
+        return {way.book(now.time, work.time), least.book(now.least, work.least), beside.book(now.beside, work.beside)};
+    }
 };
 
 // When units of a phase end, in order, and which part of what HBM costs beyond L2, or beyond the port of writes, is left

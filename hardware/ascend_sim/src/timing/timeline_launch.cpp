@@ -39,7 +39,7 @@ void Timeline::begin_launch(const Instr &instr) {
     now_ += overhead;
     overhead_ += overhead;
     launch_.began = launch_.since = now_;
-    launch_.places.assign(launch_.cores, Place{{now_, now_}});
+    launch_.places.assign(launch_.cores, Place{{now_, now_, now_}});
     ++launches_;
     blocks_ += launch_.blocks;
     waves_ += (launch_.blocks + launch_.cores - 1) / launch_.cores;
@@ -170,7 +170,8 @@ std::vector<Span> Timeline::spans() const {
     std::vector<Span> spans;
     for (const Place &place : launch_.places) {
         spans.push_back(place.span);
-        spans.back().took = {std::max<Ticks>(0, place.free.time - launch_.since), place.free.least - launch_.since};
+        spans.back().took = place.free - Times{launch_.since, launch_.since, launch_.since};
+        spans.back().took.time = std::max<Ticks>(0, spans.back().took.time);
     }
     return spans;
 }
@@ -189,7 +190,7 @@ std::vector<int64_t> Timeline::rates_left(size_t cores) const {
 // it, which shortens what they still transfer. What products fetch comes sooner only as whole cubes end. No core takes
 // less time than one of its pipes needs whatever the others do, and none takes less than by its second clock: copies
 // beside other work do not shorten that work, nor the time for which a core waits until the cube has done its neighbour's
-// products.
+// products. Copies come sooner only by what HBM made the core wait for them, which its third clock tells.
 std::vector<Span> Timeline::ended(std::vector<Span> spans) const {
     std::vector<Ticks> cores, cubes(launch_.cubes.size());
     for (const Span &span : spans) {
@@ -207,7 +208,8 @@ std::vector<Span> Timeline::ended(std::vector<Span> spans) const {
         };
         const Ticks cube = time - gained(span.fetches, cubes, cube_rates);
         span.cube_end = std::max(needed, cube);
-        span.end = std::max(needed, cube - gained(span.traffic, cores, core_rates));
+        const Ticks waited = std::max<Ticks>(0, time - span.took.beside);
+        span.end = std::max(needed, cube - std::min(waited, gained(span.traffic, cores, core_rates)));
     }
     return spans;
 }
@@ -315,7 +317,7 @@ timing::Core &Timeline::core(uint32_t block) {
 void Timeline::end_span(Core &at, Times end) const {
     at.span.cube = at.cube;
     at.span.work = *std::max_element(at.work, at.work + ASC_PIPES);
-    at.span.took = {end.time - at.since.time, end.least - at.since.least};
+    at.span.took = end - at.since;
 }
 
 void Timeline::sync_all(Core &at) {
@@ -328,7 +330,7 @@ void Timeline::sync_all(Core &at) {
 
 // The phase before has ended.
 void Timeline::release_sync(Core &at) {
-    const Times go{launch_.since, launch_.since};
+    const Times go{launch_.since, launch_.since, launch_.since};
     totals_.wait[ASC_S][CAUSE_SYNC] += go.time - at.arrived.time;
     at.clock = at.since = go;
     at.span = Span{};

@@ -220,6 +220,36 @@ def test_copies_shorten_nothing_where_nothing_else_is_transferred(
     assert all_cores_us(copying(program, data)) >= all_cores_us(program) - ROUNDING_US
 
 
+fetching = st.builds(lambda m, n, k, at: product(m, n, 8 * k, Y + at), counts, counts, counts, places)
+unused = st.one_of(
+    copies,
+    st.builds(
+        lambda at, size: record("copy_out", pipe=MTE3, gm=Z + at, bytes=size, bursts=1, atomic=1),
+        places, st.sampled_from([4 * KB, 64 * KB, 256 * KB]),
+    ),
+)  # fmt: skip
+WIDE = [product(128, 256, 512, Y + (place << 24)) for place in range(3)]
+SUM = record("copy_out", pipe=MTE3, gm=Z, bytes=256 * KB, bursts=1, atomic=1)
+
+
+@searched
+@given(
+    fetching,
+    st.lists(fetching, min_size=1, max_size=3),
+    st.integers(1, CORES // 2),
+    st.lists(unused, min_size=1, max_size=4),
+    st.integers(0, 1),
+)
+@example(WIDE[0], WIDE[1:], 1, [SUM], 1)
+@example(WIDE[0], WIDE[1:], 12, [record("copy_in", pipe=MTE2, gm=X, bytes=256 * KB, bursts=1)], 1)
+def test_copies_beside_products_shorten_no_launch(
+    first: Record, further: list[Record], busy: int, more: list[Record], lane: int
+) -> None:
+    program = [[first, *(further if core // 2 < busy else [])] for core in range(CORES)]
+    copying = [[*more, *body] if core // 2 < busy and core % 2 == lane else body for core, body in enumerate(program)]
+    assert all_cores_us(copying) >= all_cores_us(program) - ROUNDING_US
+
+
 @searched
 @given(kinds, st.integers(1, 3), st.data())
 def test_copies_shorten_no_launch_below_what_it_takes_where_each_core_has_all_that_its_port_takes(
