@@ -28,8 +28,9 @@ from kernel_gym.verifier.values import RUNGS, Array, draw, is_float
 
 #: So many sums are tried one by one, more of them together.
 FEW_SUMS = 4
-#: What a slice is lowered by: its exponentials vanish beside those of the others.
-LOWERED = 2 * OVERFLOW
+#: What a slice is lowered by at least, so that its exponentials vanish beside those of the others, and how many powers
+#: of two more it may be. A kernel that limits arguments would catch up with small amounts in several steps.
+LOWERED, POWERS = 2 * OVERFLOW, 9
 #: Parameters of a module that are tried, beside all arguments.
 MOST_PARAMETERS = 8
 
@@ -150,7 +151,8 @@ def _draw(instance: Instance, rung: int, lowering: Lowering | None, rng: np.rand
         return with_fixed(instance, draw(instance.signature, "overflow", rung, rng), rng)
     values = draw(instance.signature, "normal", 1, rng)
     slices = np.moveaxis(values[lowering.position], lowering.dimension, 0)
-    slices[rng.integers(len(slices))] -= LOWERED
+    amounts = np.exp2(rng.uniform(0, POWERS, (slices.shape[1], *[1] * (slices.ndim - 2))))
+    slices[rng.integers(len(slices))] -= (LOWERED * amounts).astype(slices.dtype)
     return with_fixed(instance, values, rng)
 
 
