@@ -116,8 +116,10 @@ def _positions(overflows: list[bool]) -> frozenset[int]:
 
 @lru_cache(maxsize=1024)
 def _unbounded(task: Task) -> frozenset[int]:
-    """Return which sums of exponentials overflow on some values; those behind a sigmoid do not. It is tried at the
-    public sizes."""
+    """Return which sums of exponentials overflow or vanish on some values, at the public sizes.
+
+    Those behind a sigmoid do not.
+    """
     instance, found = task.instance(task.public), frozenset[int]()
     for rung in reversed(range(RUNGS["overflow"])):
         overflows = _overflows(instance, _draw(instance, rung, None, np.random.default_rng(rung)))
